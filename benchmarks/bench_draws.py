@@ -2,7 +2,7 @@
 
     make bench
 
-Two processes by turns: in one `by_betas` says no, before anything is compiled, so that all rows are
+Two processes by turns: in one `uses_betas` is False, before anything is compiled, so that all rows are
 drawn by gamma variates; its kernels are kept in a folder for a while. Everything else is the same.
 After 100 rounds of fair coins the draws alone, and rounds by `decide` and `observe`; and rounds of
 whole trials from the prior on with the world's part. Processor time, the least of all turns;
@@ -120,7 +120,7 @@ def answer(way):
 
         from dowise.belief import draw_kernels as kernels
 
-        kernels.by_betas = njit(lambda _shapes, _lanes: False)
+        kernels.uses_betas = njit(lambda _shapes, _lanes: False)
     for line in sys.stdin:
         what, name = line.split()
         print({"draws": draws, "stepped": stepped, "trial": trial}[what](name), flush=True)

@@ -180,9 +180,9 @@ def beta_twin(key, lane, lanes, a, b):
 
     if a == b == 1:
         return uniform(0)
-    if a == 2 and b == int(b) <= beta.LARGEST_ORDERED:
+    if a == 2 and b == int(b) <= beta.MAX_ORDERED_SHAPE:
         return sorted(uniform(k) for k in range(int(b) + 1))[1]
-    if a == int(a) <= beta.LARGEST_PRODUCT:
+    if a == int(a) <= beta.MAX_PRODUCT_SHAPE:
         return -math.expm1(sum(math.log(uniform(k)) / (b + k) for k in range(int(a))))
     f, attempt = beta.fit(a, b), 0
     while True:

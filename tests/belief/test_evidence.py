@@ -142,7 +142,7 @@ def test_without_records_nothing_is_said():
     whole = Problem(CausalGraph.parse("X -> Y; X <-> Y"), "Y")
     belief = Belief(whole, evidence=True)
     belief.update({}, {"X": 0, "Y": 1})
-    assert str(belief.evidence()) == "The graph lacks no edge that records could tell of."
+    assert str(belief.evidence()) == "The graph lacks no edge that records could be evidence for."
     assert belief.evidence().frame().empty
 
 

@@ -183,7 +183,7 @@ def gamma_twin(key, lane, lanes, shape):
     """One variate from the counters, in double precision, by the methods as their authors state."""
     half = (lanes + 1) // 2
     upper, counter = lane < half, lane % half if lane >= half else lane
-    if shape == int(shape) and shape <= gamma.LARGEST_ERLANG:
+    if shape == int(shape) and shape <= gamma.MAX_ERLANG_SHAPE:
         hashes = [hash_twin(key + k * ATTEMPT, counter) for k in range(int(shape))]
         return -sum(math.log(uniform_twin(z, upper)) for z in hashes)
     d = shape - 1 / 3
@@ -235,13 +235,13 @@ def test_uniforms_are_never_0_or_1():
 def surely(x, cell, d, c):
     out = np.empty(len(x), dtype=np.float32)
     for i in range(len(x)):
-        out[i] = gamma._surely(np.float32(c) * x[i], np.int32(cell[i]), np.float32(d))
+        out[i] = gamma._quick_gamma(np.float32(c) * x[i], np.int32(cell[i]), np.float32(d))
     return out
 
 
 @pytest.mark.parametrize("shape", [1.0, 1.2, 2.0, 5.0, 50.0, 1e4])
 def test_the_quick_acceptance_is_never_wrong_and_rarely_undecided(shape):
-    """What `_surely` accepts, Marsaglia & Tsang's own test accepts for every u in the cell."""
+    """What `_quick_gamma` accepts, Marsaglia & Tsang's own test accepts for every u in the cell."""
     d = shape - 1 / 3
     c = 1 / np.sqrt(9 * d)
     x, cell = np.meshgrid(np.linspace(-5.8, 5.8, 2001).astype(np.float32), np.arange(1024))

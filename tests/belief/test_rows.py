@@ -46,12 +46,12 @@ def test_a_row_is_a_dirichlet_draw(shapes, block):
 
 
 def test_which_rows_are_drawn_by_betas():
-    def by_betas(*shapes, lanes=256):
-        return kernels.by_betas(np.array(shapes, dtype=float), lanes)
+    def uses_betas(*shapes, lanes=256):
+        return kernels.uses_betas(np.array(shapes, dtype=float), lanes)
 
-    assert by_betas(1, 1) and by_betas(2, 4) and by_betas(3, 5) and by_betas(1, 2, 9)
-    assert not by_betas(3, 4) and not by_betas(1, 2, 3)  # whole and small: a few uniforms
-    assert not by_betas(0.9, 5) and not by_betas(9, 9, lanes=15)
+    assert uses_betas(1, 1) and uses_betas(2, 4) and uses_betas(3, 5) and uses_betas(1, 2, 9)
+    assert not uses_betas(3, 4) and not uses_betas(1, 2, 3)  # whole and small: a few uniforms
+    assert not uses_betas(0.9, 5) and not uses_betas(9, 9, lanes=15)
 
 
 @pytest.mark.parametrize("lanes", [5, 256])

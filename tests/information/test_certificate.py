@@ -12,7 +12,7 @@ from support.strategies import examples
 from dowise import CausalGraph, DowiseError, Problem, load_problem
 from dowise.information import estimate_of
 from dowise.information.certificate import (
-    _CLOSE,
+    _TOLERANCE,
     CHOOSING_SHARE,
     certified_regret,
     certify,
@@ -83,7 +83,11 @@ def slow_certify(p, worth, winners, means, fit, pi, lam, evidence):
             beta = 1 / max(np.sqrt(rest * spread / (2 * evidence)), top - middle)
             best = (middle + wide, own, beta, top, h[fit:])
     _, own, beta, top, h = best
-    return slow_upper(h, top, beta, evidence), slow_upper(h, top, beta, evidence + 2 * _CLOSE), own
+    return (
+        slow_upper(h, top, beta, evidence),
+        slow_upper(h, top, beta, evidence + 2 * _TOLERANCE),
+        own,
+    )
 
 
 def slow_upper(values, top, beta, evidence):

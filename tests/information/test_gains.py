@@ -152,14 +152,21 @@ def test_sampled_outcomes_have_the_mean_of_all(name, monkeypatch):
     posterior, codes = learned(problem).posterior, tuple(0 for _ in problem.context)
     arms, key = np.arange(len(problem.arms)), draw_key(generator(0))
     winners = posterior.draw_lanes(key, codes, 0, 50).winners(problem.payoff)[0]
-    questions = Gains("all", "map")._questions(posterior, key, codes, winners)
-    for told in (gains._told_by_all, gains._told_by_rows):
-        given = posterior, key, codes, 50, arms, questions
-        exact = told(*given, generator(0))
+    questions = Gains("all", "map").questions(posterior, key, codes, winners)
+    paths = outcome_paths(posterior.model)
+    values, means = paths.draw(posterior, key, codes, 50), paths.means(posterior, codes)
+
+    def estimate(add, *inputs, seed=0):
+        gain = np.zeros(len(arms))
+        add(paths, arms, *inputs, questions, generator(seed), gain)
+        return gain
+
+    for inputs in ((gains._add_all, values), (gains._add_rows, values, means)):
+        exact = estimate(*inputs)
         with monkeypatch.context() as few:
             few.setattr(gains, "MAX_OUTCOMES", 0)
             few.setattr(gains, "MAX_WALKS", 0)
-            several = np.array([told(*given, generator(seed)) for seed in range(400)])
+            several = np.array([estimate(*inputs, seed=seed) for seed in range(400)])
         errors = several.std(axis=0, ddof=1) / np.sqrt(len(several))
         assert (several >= 0).all()
         # An arm's walks may all tell the same, and then only rounding is left.

@@ -10,12 +10,12 @@ from dowise.belief.posterior import Posterior
 
 if TYPE_CHECKING:
     from dowise.belief.evidence import Evidence as Evidence
-    from dowise.belief.evidence import risen as risen
+    from dowise.belief.evidence import likely_soft_edges as likely_soft_edges
 
 __all__ = ["Belief", "Posterior"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Evidence", "risen"):
+    if name in ("Evidence", "likely_soft_edges"):
         return getattr(importlib.import_module("dowise.belief.evidence"), name)
     raise AttributeError(f"module 'dowise.belief' has no attribute {name!r}")

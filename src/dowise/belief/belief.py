@@ -1,10 +1,10 @@
-"""Belief about a problem: what records say about the rewards of all arms.
+"""Belief about a problem: the posterior of its factors, and of the rewards of all arms.
 
-The posterior of section 4: each row of each CPT has an independent Dirichlet distribution whose
-parameters are the prior counts plus the number of times each value was seen, equations (2) and (3).
-Every record is evidence about every arm, because the arms share the CPTs. Where causes are hidden,
-factors take the place of CPTs (`dowise.model.factors`), and where edges are doubtful there is
-such a posterior for every set of them (`dowise.belief.posterior`).
+This is the posterior of section 4: each row of each CPT has an independent Dirichlet distribution
+whose parameters are the prior counts plus the number of times each value was seen, equations (2)
+and (3). Every record is evidence about every arm, because the arms share the CPTs. If causes are
+hidden, factors replace CPTs (`dowise.model.factors`), and if edges are doubtful, there is such a
+posterior for every set of edges (`dowise.belief.posterior`).
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def no_reward_note(records: RecordBatch) -> list[str]:
     if not len(records) or (records.codes[problem.reward_position] != MISSING).any():
         return []
     return [
-        f"{pluralize(len(records), 'record')}, none with a value of the reward: they say "
-        f"nothing about {problem.reward}; its values belong in a column of that name"
+        f"{pluralize(len(records), 'record')}, none with a value of the reward "
+        f"{problem.reward}: put its values in a column of that name"
     ]
 
 
-_BLOCK_WORK = 1e8  # multiplications of a block: less than a tenth of a second
-_BLOCK_NUMBERS = 2**24  # numbers of a block: 64 MB, or twice as much in double precision
+_BLOCK_WORK = 1e8  # multiplications per block: less than a tenth of a second
+_BLOCK_NUMBERS = 2**24  # numbers per block: 64 MB, or twice as much in double precision
 _ROW_WORK, _WHOLE_ROW_WORK = 20, 60  # multiplications that take as long as drawing an entry
 
 
@@ -102,7 +102,7 @@ class Belief:
     ) -> None:
         if not isinstance(problem, Problem):
             raise DowiseError(
-                f"problem must be a Problem, not {type_name(problem)}: make one with "
+                f"problem must be a Problem, not {type_name(problem)}: create one with "
                 "Problem(graph, reward) or load_problem(name)",
                 code="invalid-type",
             )
@@ -113,8 +113,8 @@ class Belief:
             )
         if posterior is not None and evidence and posterior.counts.any():
             raise DowiseError(
-                "evidence=True needs all records, and this posterior has learned some before: make "
-                "Belief(problem, evidence=True) and learn all records again",
+                "evidence=True needs all records, and this posterior has learned some before: "
+                "create Belief(problem, evidence=True) and learn all records again",
                 code="missing-records",
             )
         self.problem = problem
@@ -128,10 +128,9 @@ class Belief:
     def update(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
         """Learn from one outcome of an intervention on manipulable variables.
 
-        A family (a variable and its parents) counts only if all of it was seen. This is valid as
-        long as the completeness of a family does not depend on the variable's own value, given its
-        parents: a parent may be missing more often for some values of the parents, but not more
-        often for some values of the child. Values of an incomplete family are not used.
+        A family (a variable and its parents) counts only if all its values are known. This is valid
+        as long as, given the parents, its completeness does not depend on the value of the child:
+        values may be missing more often for some values of the parents, but not of the child.
 
         Parameters
         ----------
@@ -207,15 +206,15 @@ class Belief:
     def unused(self) -> dict[str, dict[str, int]]:
         """Number of values of each variable that could not be used, by reason.
 
-        A record counts for a variable if it was seen together with everything that its factor is
-        conditioned on.
+        A record counts for a variable if it has the values of the variable and of everything that
+        its factor is conditioned on.
         """
         return {
             name: {
-                f"{other} was not seen" if other else "no arm needs what it tells": times
-                for other, times in others.items()
+                f"{missing} was not seen" if missing else "no arm needs what it tells": times
+                for missing, times in reasons.items()
             }
-            for name, others in self.lacking().items()
+            for name, reasons in self.lacking().items()
         }
 
     def lacking(self) -> dict[str, dict[str, int]]:
@@ -235,9 +234,9 @@ class Belief:
         learned, factors = self.times_learned(), self.posterior.model.factors
         needed = factors.graph.names(factors.order.useful & ~factors.order.context)
         return {
-            name: tuple(filter(None, others))
-            for name, others in self.lacking().items()
-            if name in needed and not learned[name] and any(others)
+            name: tuple(filter(None, reasons))
+            for name, reasons in self.lacking().items()
+            if name in needed and not learned[name] and any(reasons)
         }
 
     def edges(self) -> dict[str, float]:
@@ -253,7 +252,7 @@ class Belief:
 
     @property
     def undecidable_edges(self) -> tuple[str, ...]:
-        """Doubtful edges that make no difference to any arm, so that no record tells of them."""
+        """Doubtful edges that make no difference to any arm, so that no record is evidence."""
         posterior = self.posterior
         relevant = () if posterior.is_settled else posterior.shared.structures.relevant
         return tuple(text for text in self.problem.edge_priors if text not in relevant)
@@ -261,10 +260,10 @@ class Belief:
     def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
         """Return the evidence of the records against the graph: edges that it may lack.
 
-        There is an alarm from the first record on after which the mean e-value over all these edges
-        is 1/alpha or more. The probability of an alarm for a correct graph is then about alpha at
-        most, however often it is checked: by simulation, or with `strict` by proof, which needs
-        more records for the same alarm. See docs/evidence.md.
+        The alarm is raised by the first record after which the mean e-value over all these edges is
+        1/alpha or more. For a correct graph the probability of an alarm is then about alpha at
+        most, however often it is checked. This is shown by simulation, or with `strict` by proof;
+        then an alarm needs more records. See docs/evidence.md.
 
         Parameters
         ----------
@@ -276,11 +275,11 @@ class Belief:
         Raises
         ------
         DowiseError
-            If the belief was not made with `evidence=True`.
+            If the belief was not created with `evidence=True`.
         """
         if self.monitor is None:
             raise DowiseError(
-                "this belief keeps no records to judge the graph by: make it with "
+                "this belief does not keep the records that evidence needs: create it with "
                 "Belief(problem, evidence=True) and learn the records again",
                 code="missing-records",
             )
@@ -418,7 +417,7 @@ class Belief:
         return self.posterior.draw(codes, samples, rng)
 
     def draw_in_blocks(self, codes: Codes, samples: int, rng: Random) -> Iterator[Draws]:
-        """Make the same draws as `draw`, in blocks that take less than a tenth of a second.
+        """Yield the draws of `draw` in blocks that take less than a tenth of a second each.
 
         Parameters
         ----------
@@ -444,10 +443,10 @@ class Belief:
     # -- copies and files --------------------------------------------------------------------------
 
     def copy(self) -> Belief:
-        """Return a belief that learns independently from here."""
-        twin = Belief(self.problem, posterior=self.posterior.copy())
-        twin.monitor = None if self.monitor is None else self.monitor.copy()
-        return twin
+        """Return an independent copy."""
+        copied = Belief(self.problem, posterior=self.posterior.copy())
+        copied.monitor = None if self.monitor is None else self.monitor.copy()
+        return copied
 
     def save(self, path: str | Path) -> None:
         """Write the belief to a JSON file; `dowise.belief.serialization` documents the format.
@@ -488,12 +487,12 @@ class Belief:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], problem: Problem) -> Belief:
-        """Return the belief that `as_dict` turned into plain data.
+        """Return a belief from JSON data; inverse of `as_dict`.
 
         Parameters
         ----------
         data : dict
-            What `as_dict` returned.
+            JSON data of a belief.
         problem : Problem
             The problem that the belief is about.
 

@@ -8,7 +8,7 @@ Draws are in single precision, except for Dirichlet parameters so small that it 
 parameter of 0.05 half of the mass of a Beta distribution is within about 1e-7 of 0 or 1: in single
 precision many arms would have a reward of exactly 1, and the first of them would be taken for the
 best. `draw_whole` keeps all values of the reward, so that the difference to 1 has its own digits,
-in double precision from logarithms; its random numbers are those of the fast kernel, lane for lane.
+in double precision from logarithms. Its random numbers are those of `draw_results`, lane by lane.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numba import float32, int64, njit
 
 from dowise._core.kernels import kernel
 from dowise.belief.variates import (
-    LARGEST_ERLANG,
+    MAX_ERLANG_SHAPE,
     betas,
     exp32,
     gammas,
@@ -33,119 +33,130 @@ from dowise.model.kernels import run_circuit, unrolled
 # One cache line more than the lanes: room for a scratch lane, and neighbouring slots don't fall on
 # the same line of the cache.
 PADDING = 16
-FEW = 16  # lanes
+MIN_BETA_LANES = 16  # for fewer lanes gamma variates are faster
+
+
+@njit
+def first_missing(codes, v, f, strides):
+    """Return why a record does not count for variable v, whose factor is f; −1 if it counts.
+
+    That is v if its value is missing, otherwise the first variable of the scope whose value is, or
+    the number of variables if there is no factor (f < 0).
+    """
+    size = len(codes)
+    if f < 0:
+        return size
+    if codes[v] < 0:
+        return v
+    for u in range(size):
+        if strides[f, u] > 0 and codes[u] < 0:
+            return u
+    return -1
 
 
 @kernel()
 def count_record(counts, unused, codes, fixed, under, starts, strides, step):
-    """Count every factor that was seen whole and whose variable the arm did not set.
+    """Count a record (`step` 1) or retract it (−1) in the factor of every variable not set.
 
-    By `step`: 1 to learn, −1 to retract.
-
-    codes[v] is the code of v's value, negative if it was not seen; fixed[v] is that of the value
-    the arm set. under[v] is the factor of v under this arm, negative if there is none. Other
-    records are counted in unused[v, u]: u is v if it was not seen, otherwise the first variable of
-    the scope that was not, or the number of variables if there is no factor.
+    codes[v] is the code of v's value, negative if it is missing, fixed[v] that of the value the arm
+    set, negative if it set none, and under[v] the factor of v under this arm, negative if there is
+    none. A record with a missing value in a factor's scope is counted in unused[v, u] instead, u
+    from `first_missing`.
     """
-    size = len(codes)
-    for v in range(size):
+    for v in range(len(codes)):
         if fixed[v] >= 0:
             continue
         f = under[v]
-        if f < 0:
-            unused[v, size] += step
+        missing = first_missing(codes, v, f, strides)
+        if missing >= 0:
+            unused[v, missing] += step
             continue
-        entry, lacking = starts[f], v if codes[v] < 0 else -1
-        for u in range(size):
-            if strides[f, u] > 0:
-                if codes[u] < 0 and lacking < 0:
-                    lacking = u
-                entry += codes[u] * strides[f, u]
-        if lacking < 0:
-            counts[entry] += step
-        else:
-            unused[v, lacking] += step
+        entry = starts[f]
+        for u in range(len(codes)):
+            entry += codes[u] * strides[f, u]
+        counts[entry] += step
 
 
 @njit
-def unpack(codes, was_set, i, seen, fixed):
-    """Copy record i of many to arrays of one record."""
-    for v in range(len(seen)):
-        seen[v] = codes[v, i]
+def unpack(codes, was_set, i, record, fixed):
+    """Copy record i of many to the arrays of one record."""
+    for v in range(len(record)):
+        record[v] = codes[v, i]
         fixed[v] = codes[v, i] if was_set[v, i] else -1
 
 
 @kernel()
 def count_records(counts, unused, codes, was_set, place, under, starts, strides):
     """Count many records: record i has codes[:, i], and its factors are under[place[i]]."""
-    one = codes.ndim - 1  # a literal would be compiled again as its own type
+    step = codes.ndim - 1  # a literal 1 would be compiled again as its own type
     fixed = np.empty(len(codes), dtype=np.int64)
-    seen = np.empty(len(codes), dtype=np.int64)
+    record = np.empty(len(codes), dtype=np.int64)
     for i in range(len(place)):
-        unpack(codes, was_set, i, seen, fixed)
-        count_record(counts, unused, seen, fixed, under[place[i]], starts, strides, one)
+        unpack(codes, was_set, i, record, fixed)
+        count_record(counts, unused, record, fixed, under[place[i]], starts, strides, step)
 
 
 @njit
-def _largest(sizes):
-    most = 0
+def _max_size(sizes):
+    largest = 0
     for i in range(len(sizes)):
-        most = max(most, sizes[i])
-    return most
+        largest = max(largest, sizes[i])
+    return largest
 
 
 @njit(inline="always")
 def draw_row(key, entry, first, shapes, values, slot, total, lanes):
     """Draw a Dirichlet row in every lane; stream e of the key is that of entry e.
 
-    By Beta variates, one fewer than entries, or by gamma variates and their sum: see `by_betas`.
+    A row of n entries is n − 1 Beta variates, each a share of the probability that the entries
+    before it leave, or n gamma variates divided by their sum; see `uses_betas`.
     """
-    if by_betas(shapes, lanes):
+    if uses_betas(shapes, lanes):
         for k in range(len(shapes) - 1):
-            others = 0.0
+            later = 0.0
             for j in range(k + 1, len(shapes)):
-                others += shapes[j]
-            here, left = values[slot + k], values[slot + k + 1]
+                later += shapes[j]
+            share, remainder = values[slot + k], values[slot + k + 1]
             if k > 0:
                 for lane in range(lanes):
-                    total[lane] = here[lane]
+                    total[lane] = share[lane]
             stream = stream_key(key[0], key[1], entry + k)
-            betas(stream, first, shapes[k], others, here, left, lanes)
-            if k > 0:  # a share of what the entries before have left
+            betas(stream, first, shapes[k], later, share, remainder, lanes)
+            if k > 0:
                 for lane in range(lanes):
-                    here[lane] *= total[lane]
-                    left[lane] *= total[lane]
+                    share[lane] *= total[lane]
+                    remainder[lane] *= total[lane]
     else:
-        _by_gammas(key, entry, first, shapes, values, slot, total, lanes)
+        _draw_row_by_gammas(key, entry, first, shapes, values, slot, total, lanes)
 
 
 @njit
-def by_betas(shapes, lanes):
+def uses_betas(shapes, lanes):
     """Return True if a row is drawn by Beta variates, False if by gamma variates.
 
-    These are faster for a few lanes, and if all shapes are whole and at most 4, unless a row of two
-    has a 1 or a 2. If a shape is below 1, only they have the logarithms that are needed.
+    Gamma variates are faster for a few lanes, and if all shapes are whole and at most 4, unless one
+    of two shapes is 1 or 2. If a shape is below 1, they are needed for their logarithms.
     """
     least, is_small = shapes[0], True
     for k in range(len(shapes)):
         least = min(least, shapes[k])
-        is_small &= shapes[k] <= LARGEST_ERLANG and shapes[k] == int(shapes[k])
-    if lanes < FEW or least < 1:
+        is_small &= shapes[k] <= MAX_ERLANG_SHAPE and shapes[k] == int(shapes[k])
+    if lanes < MIN_BETA_LANES or least < 1:
         return False
     return not is_small or (len(shapes) == 2 and least < 3)
 
 
 @njit(inline="always")
-def _by_gammas(key, entry, first, shapes, values, slot, total, lanes):
+def _draw_row_by_gammas(key, entry, first, shapes, values, slot, total, lanes):
     size = len(shapes)
-    below = False
+    any_below_1 = False
     for k in range(size):
-        low = shapes[k] < 1
-        below |= low
+        below_1 = shapes[k] < 1
+        any_below_1 |= below_1
         stream = stream_key(key[0], key[1], entry + k)
-        gammas(stream, first, shapes[k] + 1 if low else shapes[k], values[slot + k], lanes)
-    if below:
-        _through_logs(key, entry, first, shapes, values, slot, total, lanes)
+        gammas(stream, first, shapes[k] + 1 if below_1 else shapes[k], values[slot + k], lanes)
+    if any_below_1:
+        _rescale_by_logs(key, entry, first, shapes, values, slot, total, lanes)
     a, b = values[slot], values[slot + 1]
     for lane in range(lanes):
         total[lane] = a[lane] + b[lane]
@@ -162,8 +173,8 @@ def _by_gammas(key, entry, first, shapes, values, slot, total, lanes):
 
 
 @njit(inline="always")
-def _through_logs(key, entry, first, shapes, values, slot, largest, lanes):
-    """Rescale variates to multiples of the largest, since those of shapes below 1 underflow."""
+def _rescale_by_logs(key, entry, first, shapes, values, slot, largest, lanes):
+    """Divide variates by the largest, through logarithms: variates of shapes below 1 underflow."""
     size = len(shapes)
     for lane in range(lanes):
         largest[lane] = float32(-np.inf)
@@ -196,7 +207,7 @@ def workspace(circuit, block):
         for lane in range(width):
             values[i, lane] = float32(circuit.constants[i])
     total = np.empty(width, dtype=np.float32)
-    return Workspace(values, total, np.empty(_largest(circuit.block_sizes)))
+    return Workspace(values, total, np.empty(_max_size(circuit.block_sizes)))
 
 
 @kernel()
@@ -211,12 +222,22 @@ def draw_block(key, prior, counts, rows, circuit, first, lanes, work):
     run_circuit(work.values, lanes, circuit.operations, work.total)
 
 
+@njit
+def copy_results(values, results, lanes, out, first):
+    """Fill out[…, first : first + lanes] with the circuit's results, which are probabilities."""
+    for arm in range(out.shape[0]):
+        for y in range(out.shape[1]):
+            row = values[results[arm, y]]
+            for lane in range(lanes):  # rounding may have carried a sum beyond 1
+                out[arm, y, first + lane] = min(row[lane], float32(1))
+
+
 @kernel()
 def draw_results(key, prior, counts, rows, tape, block, begin, out):
     """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c) for draws from the posterior.
 
-    `rows` are the first entries of the rows in this context; `tape` has the circuit; `block` is the
-    number of lanes that are drawn together, and `begin` the number of the first one.
+    `rows` are the first entries of the rows in this context, `tape` has the circuit, `block` is the
+    number of lanes that are drawn together, and `begin` the number of the first draw.
     """
     circuit = unrolled(tape)
     work = workspace(circuit, block)
@@ -224,19 +245,15 @@ def draw_results(key, prior, counts, rows, tape, block, begin, out):
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
         draw_block(key, prior, counts, rows, circuit, begin + first, lanes, work)
-        for arm in range(out.shape[0]):
-            for y in range(out.shape[1]):
-                row = work.values[circuit.results[arm, y]]
-                for lane in range(lanes):  # rounding may have carried a sum beyond 1
-                    out[arm, y, first + lane] = min(row[lane], float32(1))
+        copy_results(work.values, circuit.results, lanes, out, first)
 
 
 @kernel()
 def draw_entries(key, shapes, starts, sizes, block, out):
-    """Fill out[entry, draw] with draws of these rows, the same as those of `draw_results`."""
+    """Fill out[entry, draw] with draws of these rows, equal to those of `draw_results`."""
     draws = out.shape[1]
     total = np.empty(block + PADDING, dtype=np.float32)
-    values = np.empty((_largest(sizes), block + PADDING), dtype=np.float32)
+    values = np.empty((_max_size(sizes), block + PADDING), dtype=np.float32)
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
         for r in range(len(starts)):
@@ -274,7 +291,7 @@ def mean_results(prior, counts, rows, tape, out):
 def exp64(x):
     """Return e^x for x ≤ 0 (0 below −708), to about 2e-16: Cephes' rational approximation.
 
-    Not by libm, which differs between machines.
+    libm is not used because it differs between machines.
     """
     if x < -708:
         return 0.0
@@ -307,11 +324,7 @@ def draw_whole(key, prior, counts, rows, tape, block, begin, out):
             draw_logs(key, prior, counts, entry, size, begin + first, lanes, logs)
             normalise(logs[:size], values, slot, lanes)
         run_circuit(values, lanes, circuit.operations, undefined)
-        for arm in range(out.shape[0]):
-            for y in range(out.shape[1]):
-                row = values[circuit.results[arm, y]]
-                for lane in range(lanes):  # rounding may have carried a sum beyond 1
-                    out[arm, y, first + lane] = min(row[lane], 1.0)
+        copy_results(values, circuit.results, lanes, out, first)
 
 
 @kernel()
@@ -320,11 +333,11 @@ def draw_logs(key, prior, counts, entry, size, first, lanes, logs):
     shapes = np.empty(size)
     for k in range(size):
         shapes[k] = prior[entry + k] + counts[entry + k]
-    if by_betas(shapes, lanes):
+    if uses_betas(shapes, lanes):
         total, origin = np.empty(lanes, dtype=np.float32), size - size
         draw_row(key, entry, first, shapes, logs, origin, total, lanes)
     for k in range(size):
-        if by_betas(shapes, lanes):
+        if uses_betas(shapes, lanes):
             for lane in range(lanes):
                 logs[k, lane] = log32(logs[k, lane])
         else:
@@ -335,7 +348,7 @@ def draw_logs(key, prior, counts, entry, size, first, lanes, logs):
 
 @kernel()
 def normalise(logs, values, slot, lanes):
-    """Turn logarithms into probabilities."""
+    """Turn logarithms of weights into probabilities, in double precision."""
     for lane in range(lanes):
         largest = logs[0, lane]
         for k in range(1, len(logs)):

@@ -3,18 +3,18 @@
 A set of edges is a pattern for every component and an alternative for each of its districts
 (`dowise.model.edge_structures`). `EdgeOptions` lists them as arrays, `EdgeWeights` turns their
 weights into probabilities of versions and edges, `edge_sets` enumerates or samples whole sets, and
-`lanes_of` what exact means need.
+`lanes_of` enumerates the sets that exact means distinguish.
 
-For an exact mean the circuit runs once for each set of edges, as a lane. It uses one entry of each
-variable's factors, so it is linear in the rows of a variable. If only one variable of a component,
-or of a district given the pattern, has several versions, its rows are averaged before the circuit
-runs; only sets of edges that change several variables together need lanes. Components are
-independent, so their numbers of lanes multiply.
+For an exact mean the circuit runs once for each set of edges, as a lane. Each of its monomials has
+one entry of each variable's factors, so it is linear in the rows of a variable. If only one
+variable of a component, or of a district given the pattern, has several versions, its rows are
+averaged before the circuit runs; only sets of edges that change several variables together need
+lanes. Components are independent, so their numbers of lanes multiply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +23,7 @@ import numpy as np
 
 from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import draw_key, generator
-from dowise._core.types import BoolArray, FloatArray, IntArray
+from dowise._core.types import BoolArray, FloatArray, IntArray, UInt64Array
 from dowise.model.circuit import Circuit
 from dowise.model.edge_structures import Component, District, Structures, Subset, TableVersion
 from dowise.model.reward_circuit import Reading
@@ -39,9 +39,9 @@ _mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
 class EdgeOptions(NamedTuple):
     """Patterns and alternatives of all components that leave something open.
 
-    Component c has the patterns from components[c] on, pattern p the districts from patterns[p] on,
-    district d the alternatives from first[d] on, and alternative a the versions from
-    alternatives[a] on, each up to where the next one begins.
+    Component c has the patterns components[c] to components[c + 1], pattern p the districts
+    patterns[p] to patterns[p + 1], district d the alternatives first[d] to first[d + 1], and
+    alternative a the versions alternatives[a] to alternatives[a + 1].
     """
 
     components: IntArray
@@ -74,18 +74,18 @@ class EdgeWeights:
         self.components: list[Component] = [c for c in structures.components if _is_open(c)]
         patterns = [pattern for component in self.components for pattern in component.patterns]
         numbers: dict[District, int] = {}
-        inside = [
-            [numbers.setdefault(d, len(numbers)) for d in own if self._open(d)]
-            for _, own in patterns
+        districts = [
+            [numbers.setdefault(d, len(numbers)) for d in of_pattern if self._is_open(d)]
+            for _, of_pattern in patterns
         ]
         self.districts = tuple(numbers)
         alternatives = [choice for district in numbers for choice in district.alternatives]
-        versions = [self._open_versions(own) for _, own in alternatives]
-        flat = [m for own in versions for m in own]
+        versions = [self._open_versions(chosen) for _, chosen in alternatives]
+        flat = [m for of_alternative in versions for m in of_alternative]
         self.options = EdgeOptions(
             components=_ends(len(c.patterns) for c in self.components),
-            patterns=_ends(map(len, inside)),
-            districts=np.array([d for own in inside for d in own], dtype=np.int64),
+            patterns=_ends(map(len, districts)),
+            districts=np.array([d for of_pattern in districts for d in of_pattern], dtype=np.int64),
             pattern_priors=_logs(p for c in self.components for p in c.priors),
             first=_ends(len(d.alternatives) for d in numbers),
             alternatives=_ends(map(len, versions)),
@@ -95,51 +95,52 @@ class EdgeWeights:
         )
         self.edges = tuple(edge for edge in structures.edges if edge.text in structures.relevant)
         """Edges that make a difference."""
-        self._in_pattern = self._which_hold(there for there, _ in patterns)
-        self._in_alternative = self._which_hold(into for into, _ in alternatives)
-        self._untold = self._priors_of_untold()
+        self._in_pattern = self._contains(subset for subset, _ in patterns)
+        self._in_alternative = self._contains(subset for subset, _ in alternatives)
+        self._undetermined = self._priors_of_undetermined()
 
     def _open_versions(self, versions: Iterable[TableVersion]) -> list[int]:
         """Return the numbers of these versions, for variables that have several."""
         structures = self.structures
         return [structures.numbers[x] for x in versions if structures.is_open(x.variable)]
 
-    def _open(self, district: District) -> bool:
-        return any(self._open_versions(own) for _, own in district.alternatives)
+    def _is_open(self, district: District) -> bool:
+        return any(self._open_versions(versions) for _, versions in district.alternatives)
 
-    def _which_hold(self, subsets: Iterable[Subset]) -> BoolArray:
-        held = [[edge in subset for edge in self.edges] for subset in subsets]
-        return np.array(held, dtype=bool).reshape(len(held), len(self.edges))
+    def _contains(self, subsets: Iterable[Subset]) -> BoolArray:
+        """Return a mask (subsets, edges) of the edges in each subset."""
+        rows = [[edge in subset for edge in self.edges] for subset in subsets]
+        return np.array(rows, dtype=bool).reshape(len(rows), len(self.edges))
 
-    def _priors_of_untold(self) -> FloatArray:
-        """Return (patterns, edges): prior of an arrow under patterns without evidence about it.
+    def _priors_of_undetermined(self) -> FloatArray:
+        """Return (patterns, edges): the prior of an arrow under patterns that leave it open.
 
-        It is 0 if the alternatives of a district tell of the arrow, and for hidden causes, which
+        It is 0 if the alternatives of a district determine the arrow, and for hidden causes, which
         are part of the pattern.
         """
         rows = []
         for component in self.components:
+            arrows = [e for e in self.edges if e.leads_into(component.variables)]
             for _, districts in component.patterns:
-                told = {
+                determined = {
                     edge
                     for district in districts
-                    if self._open(district)
-                    for into, _ in district.alternatives
-                    for edge in into
+                    if self._is_open(district)
+                    for subset, _ in district.alternatives
+                    for edge in subset
                 }
-                own = [e for e in self.edges if e.leads_into(component.variables)]
-                rows.append([e.prior * (e in own and e not in told) for e in self.edges])
+                rows.append([e.prior * (e in arrows and e not in determined) for e in self.edges])
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.edges))
 
     def empty(self) -> Weights:
-        """Return weights that are not computed yet."""
+        """Return uninitialised weights, for `weigh` to fill."""
         options = self.options
         return Weights(
             np.empty(len(options.pattern_priors)), np.empty(len(options.alternative_priors))
         )
 
     def alternative_chances(self, weights: Weights) -> FloatArray:
-        """Return the probability that a district exists and has each alternative."""
+        """Return the probability of each alternative: that its district exists and has it."""
         options = self.options
         pattern = np.repeat(weights.patterns, np.diff(options.patterns))
         district = np.bincount(options.districts, pattern, minlength=len(self.districts))
@@ -149,14 +150,14 @@ class EdgeWeights:
     def version_chances(self, weights: Weights) -> FloatArray:
         """Return the probability of each version of each variable."""
         structures, options = self.structures, self.options
-        each = np.repeat(self.alternative_chances(weights), np.diff(options.alternatives))
-        chances = np.bincount(options.versions, each, minlength=len(structures.versions))
-        several = np.diff(structures.first)
-        return np.where(np.repeat(several == 1, several), 1.0, chances)
+        repeated = np.repeat(self.alternative_chances(weights), np.diff(options.alternatives))
+        chances = np.bincount(options.versions, repeated, minlength=len(structures.versions))
+        versions = np.diff(structures.first)
+        return np.where(np.repeat(versions == 1, versions), 1.0, chances)
 
     def edge_chances(self, weights: Weights) -> dict[str, float]:
         """Return the probability of each edge that makes a difference."""
-        chances = weights.patterns @ (self._in_pattern + self._untold)
+        chances = weights.patterns @ (self._in_pattern + self._undetermined)
         chances = chances + self.alternative_chances(weights) @ self._in_alternative
         texts = (edge.text for edge in self.edges)
         return dict(zip(texts, np.minimum(chances, 1.0).tolist(), strict=True))
@@ -177,8 +178,10 @@ def _logs(chances: Iterable[float]) -> FloatArray:
     return np.log(np.array([*chances], dtype=np.float64))
 
 
-Versions = dict[int, int]
-"""Version of each variable that has several."""
+Shares = Mapping[int, float]
+"""Versions of one variable with the share of each."""
+Lane = tuple[float, dict[int, Shares]]
+"""Probability of a lane, and the shares of each variable that has several versions."""
 
 
 def edge_sets(posterior: Posterior, most: int) -> tuple[IntArray, FloatArray]:
@@ -187,109 +190,94 @@ def edge_sets(posterior: Posterior, most: int) -> tuple[IntArray, FloatArray]:
     All sets if there are at most `most`; otherwise `most` are sampled, always the same ones for the
     same posterior, and weighted by how often they occurred.
     """
-    structures, weights = posterior.shared.structures, posterior.weights()
-    first = structures.first[:-1]
-    if _count(posterior) <= most:
-        each = [_joined(parts) for parts in product(*_components(posterior, weights))]
-        versions = np.tile(first, (len(each), 1))
-        for row, (_, own) in zip(versions, each, strict=True):
-            row[list(own)] = list(own.values())
-        return versions, np.array([chance for chance, _ in each])
-    drawn = np.tile(first[:, None], (1, most))
-    options, key = posterior.shared.edge_weights.options, draw_key(generator(0))
-    _mixture_kernels.choose(key, len(posterior.counts), options, weights, 0, most, drawn)
-    kinds, counts = np.unique(drawn, axis=1, return_counts=True)
-    return np.ascontiguousarray(kinds.T), counts / most
+    edge_weights, weights = posterior.shared.edge_weights, posterior.weights()
+    first = edge_weights.structures.first[:-1]
+    lanes = lanes_of(edge_weights, weights, range(len(first)), most, merges=False)
+    if lanes is None:
+        versions, counts = sample_edge_sets(posterior, weights, most)
+        return versions, counts / most
+    versions = np.tile(first, (len(lanes), 1))
+    for row, (_, shares) in zip(versions, lanes, strict=True):
+        for v, share in shares.items():
+            (row[v],) = share
+    return versions, np.array([chance for chance, _ in lanes])
 
 
-def _count(posterior: Posterior) -> int:
-    """Return the number of sets that differ in some table."""
-    options = posterior.shared.edge_weights.options
-    sizes = np.diff(options.first)[options.districts]
-    each = [
-        prod(sizes[options.patterns[p] : options.patterns[p + 1]].tolist())
-        for p in range(len(options.pattern_priors))
-    ]
-    ends = options.components
-    return prod(sum(each[ends[c] : ends[c + 1]]) for c in range(len(ends) - 1))
+def sample_edge_sets(
+    posterior: Posterior, weights: Weights, samples: int
+) -> tuple[IntArray, IntArray]:
+    """Sample sets of edges, always the same ones for the same weights.
+
+    Returns the versions of all variables in each distinct set, (sets, variables), and how often it
+    occurred.
+    """
+    drawn = draw_versions(posterior, weights, draw_key(generator(0)), samples)
+    sets, counts = np.unique(drawn, axis=1, return_counts=True)
+    return np.ascontiguousarray(sets.T), counts
 
 
-def _components(posterior: Posterior, weights: Weights) -> list[list[tuple[float, Versions]]]:
-    options = posterior.shared.edge_weights.options
-    return [
-        [
-            (float(weights.patterns[p]) * chance, versions)
-            for p in range(options.components[c], options.components[c + 1])
-            for chance, versions in _pattern(posterior, weights, p)
-        ]
-        for c in range(len(options.components) - 1)
-    ]
+def draw_versions(
+    posterior: Posterior, weights: Weights, key: UInt64Array, samples: int
+) -> IntArray:
+    """Draw sets of edges: the version of every variable, (variables, samples)."""
+    shared = posterior.shared
+    versions = np.tile(shared.structures.first[:-1, None], (1, samples))
+    streams = len(posterior.counts)
+    _mixture_kernels.choose(
+        key, streams, shared.edge_weights.options, weights, 0, samples, versions
+    )
+    return versions
 
 
-def _pattern(posterior: Posterior, weights: Weights, p: int) -> Iterator[tuple[float, Versions]]:
-    """Yield the combinations of alternatives of a pattern's districts."""
-    options, parts = posterior.shared.edge_weights.options, []
-    for d in options.districts[options.patterns[p] : options.patterns[p + 1]].tolist():
-        own = []
-        for a in range(options.first[d], options.first[d + 1]):
-            span = slice(options.alternatives[a], options.alternatives[a + 1])
-            pairs = zip(options.variables[span], options.versions[span], strict=True)
-            versions = {int(v): int(m) for v, m in pairs}
-            own.append((float(weights.alternatives[a]), versions))
-        parts.append(own)
-    yield from (_joined(combination) for combination in product(*parts))
-
-
-def _joined(parts: tuple[tuple[float, Versions], ...]) -> tuple[float, Versions]:
-    versions: Versions = {}
-    for _, own in parts:
-        versions |= own
-    return prod(chance for chance, _ in parts), versions
-
-
-Shares = Mapping[int, float]
-"""Versions of one variable with the share of each."""
-Lane = tuple[float, dict[int, Shares]]
-"""Probability of a lane, and the shares of each variable that has several versions."""
-
-
-def lanes_of(edge_weights: EdgeWeights, weights: Weights, read: Iterable[int]) -> list[Lane] | None:
+def lanes_of(
+    edge_weights: EdgeWeights,
+    weights: Weights,
+    variables: Iterable[int],
+    most: int = MAX_LANES,
+    merges: bool = True,
+) -> list[Lane] | None:
     """Return the lanes of all sets of edges, for a circuit that reads these variables.
 
-    Returns None if there are more than MAX_LANES.
+    With `merges` sets that change a single variable are one lane. Returns None if there are more
+    than `most` lanes.
     """
-    structures = edge_weights.structures
-    several = {v for v in read if structures.first[v + 1] - structures.first[v] > 1}
-    parts = [
-        _component_lanes(edge_weights, weights, c, several)
-        for c in range(len(edge_weights.components))
-    ]
-    if any(part is None for part in parts) or prod(len(p) for p in parts if p) > MAX_LANES:
+    first = edge_weights.structures.first
+    several = {v for v in variables if first[v + 1] - first[v] > 1}
+    components = []
+    for c in range(len(edge_weights.components)):
+        lanes = _component_lanes(edge_weights, weights, c, several, most, merges)
+        if lanes is None:
+            return None
+        components.append(lanes)
+    if prod(map(len, components)) > most:
         return None
-    return [
-        _means_joined(combination) for combination in product(*(part for part in parts if part))
-    ]
+    return [_joined(combination) for combination in product(*components)]
 
 
 def _component_lanes(
-    edge_weights: EdgeWeights, weights: Weights, c: int, several: set[int]
+    edge_weights: EdgeWeights,
+    weights: Weights,
+    c: int,
+    several: set[int],
+    most: int,
+    merges: bool,
 ) -> list[Lane] | None:
     options, lanes = edge_weights.options, list[Lane]()
     for p in range(options.components[c], options.components[c + 1]):
-        inside = options.districts[options.patterns[p] : options.patterns[p + 1]]
-        parts = [_district_lanes(edge_weights, weights, int(d), several) for d in inside]
-        if prod(map(len, parts)) + len(lanes) > MAX_LANES:
+        districts = options.districts[options.patterns[p] : options.patterns[p + 1]].tolist()
+        parts = [_district_lanes(edge_weights, weights, d, several, merges) for d in districts]
+        if prod(map(len, parts)) + len(lanes) > most:
             return None
         for combination in product(*parts):
-            chance, shares = _means_joined(combination)
+            chance, shares = _joined(combination)
             lanes.append((float(weights.patterns[p]) * chance, shares))
-    if len({v for _, shares in lanes for v in shares}) <= 1:
-        return [_averaged(lanes)]
+    if merges and len({v for _, shares in lanes for v in shares}) <= 1:
+        return [_merged(lanes)]
     return lanes
 
 
 def _district_lanes(
-    edge_weights: EdgeWeights, weights: Weights, d: int, several: set[int]
+    edge_weights: EdgeWeights, weights: Weights, d: int, several: set[int], merges: bool
 ) -> list[Lane]:
     options, lanes = edge_weights.options, list[Lane]()
     for a in range(options.first[d], options.first[d + 1]):
@@ -297,28 +285,29 @@ def _district_lanes(
         pairs = zip(options.variables[span].tolist(), options.versions[span].tolist(), strict=True)
         shares: dict[int, Shares] = {v: {m: 1.0} for v, m in pairs if v in several}
         lanes.append((float(weights.alternatives[a]), shares))
-    if len(lanes[0][1]) <= 1:
-        return [_averaged(lanes)]
+    if merges and len(lanes[0][1]) <= 1:
+        return [_merged(lanes)]
     return lanes
 
 
-def _averaged(lanes: list[Lane]) -> Lane:
+def _merged(lanes: list[Lane]) -> Lane:
     """Merge lanes that differ in one variable at most."""
     total = sum(chance for chance, _ in lanes)
-    shares: dict[int, dict[int, float]] = {}
-    for chance, own in lanes:
-        for v, parts in own.items():
-            mine = shares.setdefault(v, {})
-            for m, share in parts.items():
-                mine[m] = mine.get(m, 0.0) + share * chance / total
-    return total, dict(shares)
+    merged: dict[int, dict[int, float]] = {}
+    for chance, shares in lanes:
+        for v, of_lane in shares.items():
+            of_variable = merged.setdefault(v, {})
+            for m, share in of_lane.items():
+                of_variable[m] = of_variable.get(m, 0.0) + share * chance / total
+    return total, dict(merged)
 
 
-def _means_joined(lanes: Iterable[Lane]) -> Lane:
+def _joined(lanes: Iterable[Lane]) -> Lane:
+    """Join independent lanes of different variables."""
     chance, shares = 1.0, dict[int, Shares]()
-    for share, own in lanes:
-        chance *= share
-        shares |= own
+    for lane_chance, of_lane in lanes:
+        chance *= lane_chance
+        shares |= of_lane
     return chance, shares
 
 
@@ -340,6 +329,6 @@ def mean_inputs(
     for lane, (_, shares) in enumerate(lanes):
         for v in reading.variables.tolist():
             for m, share in (shares.get(v) or {int(first[v]): 1.0}).items():
-                own = slice(ends[m], ends[m + 1])
-                rows[inputs[own], lane] += share * values[own]
+                span = slice(ends[m], ends[m + 1])
+                rows[inputs[span], lane] += share * values[span]
     return rows

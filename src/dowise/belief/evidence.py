@@ -1,17 +1,18 @@
-"""Evidence report: what records say about the edges that a graph lacks, as numbers and text."""
+"""Report of the evidence of records against a graph: edges that it may lack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import log
+from math import isfinite, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dowise._core.codec import array_from_json
-from dowise._core.types import BoolArray, FloatArray, IntArray
+from dowise._core.document import pluralize
+from dowise._core.types import AnyArray, BoolArray, FloatArray, IntArray
 from dowise.errors import import_extra
 from dowise.graph.adjacency import closure
 from dowise.graph.edges import EdgeName, as_text
@@ -21,16 +22,15 @@ if TYPE_CHECKING:
     from dowise.belief.belief import Belief
 
 
-CLOSE = 20.0
-"""An alternative within this factor of the best one is suspected with it."""
-LIKELY = 0.25
-"""A soft edge is drawn as suspected if it is likelier than this, and than a priori."""
-# Kass & Raftery (1995): strength of a Bayes factor, from this size on.
-_SOMETHING = 3.0
-_WORDS = (
+CLOSE_FACTOR = 20.0
+"""Alternatives whose Bayes factors differ by less than this factor can't be told apart."""
+LIKELY_EDGE = 0.25
+"""A soft edge is drawn as suspected if its probability exceeds this and its prior."""
+_POSITIVE = 3.0
+_STRENGTHS = (  # smallest Bayes factor of each strength, after Kass & Raftery (1995)
     (150.0, "very strongly for it"),
     (20.0, "strongly for it"),
-    (_SOMETHING, "for it"),
+    (_POSITIVE, "for it"),
     (1 / 3, "nothing"),
     (0.0, "against it"),
 )
@@ -42,12 +42,15 @@ class Evidence:
 
     problem: Problem
     edges: tuple[EdgeName, ...]
+    """The alternatives: edges that the graph lacks."""
     log_bayes_factors: FloatArray
     log_e_values: FloatArray
     alarmed: BoolArray
+    """True for each edge that caused the alarm."""
     scored: IntArray
-    """Number of values that each edge was judged by."""
+    """Number of values that are evidence about each edge."""
     records: int
+    """Number of records."""
     since: int | None
     """Number of the record, counted from 1, at which the alarm was first raised."""
     alpha: float
@@ -63,35 +66,35 @@ class Evidence:
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Edges that caused the alarm; none without an alarm. Alarms stay."""
+        """Edges that caused the alarm, if there is one. They stay when the evidence declines."""
         return tuple(str(self.edges[a]) for a in self.ranking if self.alarmed[a])
 
     @cached_property
     def suspected(self) -> tuple[str, ...]:
         """Edges to draw as doubtful after an alarm.
 
-        These are the alarmed edges, all within a factor of 20 of the best, and with u -> v also
-        u <-> v and vice versa: they can't be told apart until u is set. An arrow that would close a
-        cycle with those before it is left out.
+        These are the alarmed edges, all edges within a factor of 20 of the best one, and with
+        u -> v also u <-> v and vice versa: they can't be told apart until u is set. An arrow that
+        would close a cycle with earlier ones is left out.
         """
         if self.since is None:
             return ()
-        least = self.log_bayes_factors.max() - log(CLOSE)
+        threshold = self.log_bayes_factors.max() - log(CLOSE_FACTOR)
         ranked = sorted(self.ranking, key=lambda a: not self.alarmed[a])
-        near = [a for a in ranked if self.alarmed[a] or self.log_bayes_factors[a] >= least]
+        near = [a for a in ranked if self.alarmed[a] or self.log_bayes_factors[a] >= threshold]
         graph, chosen = self.problem.possible, dict[str, None]()
         children = list(graph.adjacency.children)
-        for edge in (edge for a in near for edge in self._alike(a)):
-            one, other = (self.problem.positions[name] for name in (edge.left, edge.right))
+        for edge in (edge for a in near for edge in self._indistinguishable(a)):
+            cause, effect = (self.problem.positions[name] for name in (edge.left, edge.right))
             if not edge.is_bidirected:
-                if closure(1 << other, children) >> one & 1:
+                if closure(1 << effect, children) >> cause & 1:
                     continue
-                children[one] |= 1 << other
+                children[cause] |= 1 << effect
             chosen[str(edge)] = None
         return tuple(chosen)
 
-    def _alike(self, a: int) -> Iterator[EdgeName]:
-        """Yield this edge, and the one that can't be told apart from it."""
+    def _indistinguishable(self, a: int) -> Iterator[EdgeName]:
+        """Yield edge `a`, and the edge that can't be told apart from it."""
         edge = self.edges[a]
         yield edge
         if not edge.is_bidirected:
@@ -101,44 +104,39 @@ class Evidence:
         arrows = {EdgeName.from_ends(edge.left, arrow, edge.right) for arrow in ("->", "<-")}
         yield from [self.edges[b] for b in self.ranking if self.edges[b] in arrows][:1]
 
+    def _columns(self) -> dict[str, AnyArray | list[str]]:
+        """Return the columns of `frame`, which are the keys of each alternative in `as_dict`."""
+        order = self.ranking
+        return {
+            "edge": [str(self.edges[a]) for a in order],
+            "bayes_factor": _exp(self.log_bayes_factors[order]),
+            "log_bayes_factor": self.log_bayes_factors[order],
+            "e_value": _exp(self.log_e_values[order]),
+            "log_e_value": self.log_e_values[order],
+            "alarm": self.alarmed[order],
+            "values": self.scored[order],
+        }
+
     def frame(self) -> Any:
         """Return a pandas table, by descending Bayes factor.
 
         Columns: edge, bayes_factor, log_bayes_factor, e_value, log_e_value, alarm, and values, the
-        number of values of variables that the edge was judged by.
+        number of values that are evidence about the edge.
         """
         pandas = import_extra("pandas", "simulate", "a table of the evidence")
-        order = self.ranking
-        return pandas.DataFrame(
-            {
-                "edge": [str(self.edges[a]) for a in order],
-                "bayes_factor": _exp(self.log_bayes_factors[order]),
-                "log_bayes_factor": self.log_bayes_factors[order],
-                "e_value": _exp(self.log_e_values[order]),
-                "log_e_value": self.log_e_values[order],
-                "alarm": self.alarmed[order],
-                "values": self.scored[order],
-            }
-        )
+        return pandas.DataFrame(self._columns())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON data; a number beyond floats is "inf"."""
-        factors, e_values = _exp(self.log_bayes_factors), _exp(self.log_e_values)
+        """Return JSON data; an infinite number is "inf"."""
+        columns = {name: np.asarray(column).tolist() for name, column in self._columns().items()}
+        for name in ("bayes_factor", "e_value"):
+            columns[name] = [x if isfinite(x) else "inf" for x in columns[name]]
         return {
             "alarms": list(self.alarms),
             "since": self.since,
             "suspected": list(self.suspected),
             "alternatives": [
-                {
-                    "edge": str(self.edges[a]),
-                    "bayes_factor": _finite(factors[a]),
-                    "log_bayes_factor": float(self.log_bayes_factors[a]),
-                    "e_value": _finite(e_values[a]),
-                    "log_e_value": float(self.log_e_values[a]),
-                    "alarm": bool(self.alarmed[a]),
-                    "values": int(self.scored[a]),
-                }
-                for a in self.ranking
+                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
             ],
             "records": self.records,
             "alpha": self.alpha,
@@ -172,8 +170,8 @@ class Evidence:
                 str(self.edges[a]),
                 _meaning(self.edges[a]),
                 self._factor(a),
-                self._says(a),
-                f"{self.scored[a]:,} value{'' if self.scored[a] == 1 else 's'}",
+                describe_bayes_factor(float(_exp(self.log_bayes_factors[a]))),
+                pluralize(int(self.scored[a]), "value"),
             )
             for a in self.ranking
             if self.scored[a]
@@ -184,43 +182,42 @@ class Evidence:
 
     def _sentences(self) -> Iterator[str]:
         level = f"at level {self.alpha:g}{' (strict)' if self.strict else ''}"
-        records = f"{self.records:,} record{'s'[: self.records != 1]}"
         if not self.edges:
-            yield "The graph lacks no edge that records could tell of."
+            yield "The graph lacks no edge that records could be evidence for."
             return
         if self.since is None:
-            told = [a for a in self.ranking if self.scored[a]]
-            yield f"No alarm {level} in {records}. " + self._quietly(told)
+            yield f"No alarm {level} in {pluralize(self.records, 'record')}. {self._largest()}"
             return
         when = f"since record {self.since:,} of {self.records:,}"
         if self.recomputed:
             when += " at the latest (a record was retracted, and the evidence was recomputed)"
-        accused = ", ".join(
+        missing = ", ".join(
             f"{self.edges[a]} (Bayes factor {self._factor(a)})"
             for a in self.ranking
             if self.alarmed[a]
         )
-        yield f"Alarm {level}, {when}: the records speak against the graph. Accused: {accused}."
+        yield f"Alarm {level}, {when}: the records contradict the graph. It may lack: {missing}."
         for edge in map(EdgeName.parse, self.suspected):
             tie = EdgeName.from_ends(edge.left, "<->", edge.right)
             if not edge.is_bidirected and str(tie) in self.suspected and self._are_close(edge, tie):
                 yield f"{edge} and {tie} look alike{self._how_to_tell(edge.left)}."
         marked = "; ".join(_marked(EdgeName.parse(text)) for text in self.suspected)
-        yield f"Draw them as doubtful and go on: {marked}. The records count again there."
+        yield f"Mark the edges as doubtful and learn the records again: {marked}."
 
-    def _quietly(self, told: list[int]) -> str:
-        """Return a sentence for a report without alarm; `told` are the edges with evidence."""
-        if not told:
-            return f"No record tells of any of the {len(self.edges)} edges that the graph lacks."
-        if self.log_bayes_factors[told[0]] < log(_SOMETHING):
-            return "Nothing in them speaks against the graph."
+    def _largest(self) -> str:
+        """Return a sentence about the largest Bayes factor, for a report without alarm."""
+        scored = [a for a in self.ranking if self.scored[a]]
+        if not scored:
+            return f"No record is evidence about the {len(self.edges)} edges that the graph lacks."
+        if self.log_bayes_factors[scored[0]] < log(_POSITIVE):
+            return "They do not contradict the graph."
         return (
-            f"Of the edges that the graph lacks, {self.edges[told[0]]} has the largest Bayes "
-            f"factor, {self._factor(told[0])}."
+            f"Among the edges that the graph lacks, {self.edges[scored[0]]} has the largest Bayes "
+            f"factor, {self._factor(scored[0])}."
         )
 
     def _how_to_tell(self, name: str) -> str:
-        """Return how to tell an arrow from this variable from a hidden cause."""
+        """Return how to distinguish an arrow from this variable from a hidden cause."""
         problem, text = self.problem, as_text(name)
         if name not in problem.manipulable:
             return f", and {text} can't be set to tell them apart"
@@ -229,9 +226,9 @@ class Evidence:
         return f' until {text} is set, which no arm does: arms = "all" has arms that do'
 
     def _are_close(self, *edges: EdgeName) -> bool:
-        """Return True if the records do not tell these edges apart."""
+        """Return True if the Bayes factors of these edges are close."""
         logs = [self.log_bayes_factors[a] for a, edge in enumerate(self.edges) if edge in edges]
-        return float(np.ptp(logs)) <= log(CLOSE)
+        return float(np.ptp(logs)) <= log(CLOSE_FACTOR)
 
     def _factor(self, a: int) -> str:
         number = self.log_bayes_factors[a]
@@ -239,23 +236,16 @@ class Evidence:
             return f"{np.exp(number):.2g}"
         return f"10^{number / log(10):.0f}"
 
-    def _says(self, a: int) -> str:
-        return in_words(float(_exp(self.log_bayes_factors[a])))
 
-
-def in_words(factor: float) -> str:
-    """Describe the strength of a Bayes factor."""
-    return next(words for size, words in _WORDS if factor >= size)
+def describe_bayes_factor(factor: float) -> str:
+    """Return the strength of a Bayes factor as text."""
+    return next(text for smallest, text in _STRENGTHS if factor >= smallest)
 
 
 def _exp(logs: FloatArray) -> FloatArray:
     with np.errstate(over="ignore", under="ignore"):
         numbers: FloatArray = np.exp(logs)
     return numbers
-
-
-def _finite(number: float) -> float | str:
-    return float(number) if np.isfinite(number) else "inf"
 
 
 def _meaning(edge: EdgeName) -> str:
@@ -269,12 +259,12 @@ def _marked(edge: EdgeName) -> str:
     return f"{as_text(edge.left)} {arrow} {as_text(edge.right)}"
 
 
-def risen(belief: Belief) -> list[str]:
-    """Return the soft edges to draw as suspected."""
+def likely_soft_edges(belief: Belief) -> list[str]:
+    """Return the soft edges to draw as suspected: likely ones, more so than a priori."""
     problem, chances = belief.problem, belief.edges()
     drawn = {*problem.graph.edge_texts}
     return [
         text
         for text, now in chances.items()
-        if text not in drawn and now > max(LIKELY, problem.edge_priors[text])
+        if text not in drawn and now > max(LIKELY_EDGE, problem.edge_priors[text])
     ]

@@ -2,8 +2,8 @@
 
 Each version of a variable has its own tables (`dowise.model.edge_structures`), and every record
 counts in every version. Every lane of a draw has one version of each variable. Lanes with the same
-version are drawn together, next to each other, and then scattered to their positions: so the random
-numbers of a row are the same whatever else is drawn, and in every context.
+version are drawn together, next to each other, and then scattered to their positions: the random
+numbers of a row depend neither on the context nor on the other rows.
 """
 
 from __future__ import annotations
@@ -11,11 +11,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float32, int64, njit, uint64
+from numba import int64, njit, uint64
 
 from dowise._core.hashing import GOLDEN, mix
 from dowise._core.kernels import kernel
-from dowise.belief.draw_kernels import PADDING, draw_logs, draw_row, normalise, unpack, workspace
+from dowise.belief.draw_kernels import (
+    PADDING,
+    copy_results,
+    draw_logs,
+    draw_row,
+    first_missing,
+    normalise,
+    unpack,
+    workspace,
+)
 from dowise.belief.variates import log64, stream_key
 from dowise.model.kernels import run_circuit, unrolled
 from dowise.model.reward_circuit import Reading
@@ -34,100 +43,94 @@ class VersionIndex(NamedTuple):
 
 
 @njit
-def _nats(x):
-    """Return the logarithm as an integer number of 2⁻³⁶ nats."""
+def _log_in_nats(x):
+    """Return log x as an integer number of 2⁻³⁶ nats."""
     return int64(np.rint(log64(x) * NAT))
 
 
 @kernel()
-def learn_mixed(state, tables, own, under, strides, codes, fixed, step):
+def learn_mixed(state, tables, version_tables, under, strides, codes, fixed, step):
     """Learn (`step` 1) or retract (−1) a record, in every version of every variable.
 
-    own[m] is the table of version m under the arm, and under[v] the factor of the full graph, which
-    must have been seen whole; strides are the factors'. The evidence of a row of counts c with
-    prior α is Π Γ(α_k + c_k)/Γ(α_k) · Γ(Σα)/Γ(Σα + Σc): one more multiplies it by
-    (α_k + c_k)/Σ(α + c). Each logarithm is rounded to an integer number of 2⁻³⁶ nats, so that
-    records learned in any order, or retracted, add up to the same bits.
+    version_tables[m] is the table of version m under the arm, under[v] the factor of v in the graph
+    with all edges, whose scope must be complete, and `strides` those of the factors. The evidence
+    of a row with counts c and prior α is Γ(Σα)/Γ(Σ(α + c)) · Π Γ(α_k + c_k)/Γ(α_k), so that another
+    count of value k multiplies it by (α_k + c_k)/Σ(α + c). Each logarithm is rounded to an integer
+    number of 2⁻³⁶ nats, so that the sum does not depend on the order in which records were learned
+    or retracted.
     """
-    size = len(codes)
-    for v in range(size):
+    for v in range(len(codes)):
         if fixed[v] >= 0:
             continue
-        f = under[v]
-        lacking = -1 if f >= 0 else size
-        if f >= 0 and codes[v] < 0:
-            lacking = v
-        for u in range(size):
-            if lacking < 0 and strides[f, u] > 0 and codes[u] < 0:
-                lacking = u
-        if lacking >= 0:
-            state.unused[v, lacking] += step
+        missing = first_missing(codes, v, under[v], strides)
+        if missing >= 0:
+            state.unused[v, missing] += step
             continue
         for m in range(tables.first[v], tables.first[v + 1]):
-            t = own[m]
+            t = version_tables[m]
             entry = tables.starts[t]
-            for u in range(size):
+            for u in range(len(codes)):
                 entry += tables.strides[t, u] * codes[u]
             if step < 0:
                 state.counts[entry] += step
             if tables.scored[v]:
-                alpha, seen, row = 0.0, int64(0), entry - codes[v]
+                alpha, count, row = 0.0, int64(0), entry - codes[v]
                 for k in range(tables.sizes[v]):
                     alpha += state.prior[row + k]
-                    seen += state.counts[row + k]
-                gained = _nats(state.prior[entry] + state.counts[entry]) - _nats(alpha + seen)
-                state.evidence[m] += step * gained
+                    count += state.counts[row + k]
+                gain = _log_in_nats(state.prior[entry] + state.counts[entry])
+                state.evidence[m] += step * (gain - _log_in_nats(alpha + count))
             if step > 0:
                 state.counts[entry] += step
 
 
 @kernel()
-def learn_mixed_many(state, tables, own, under, strides, codes, was_set, place):
-    """Learn many records: record i has codes[:, i], and its factors are those of place[i]."""
-    one = codes.ndim - 1  # a literal would be compiled again as its own type
+def learn_mixed_many(state, tables, version_tables, under, strides, codes, was_set, place):
+    """Learn many records: record i has codes[:, i], and its tables are those of place[i]."""
+    step = codes.ndim - 1  # a literal 1 would be compiled again as its own type
     fixed = np.empty(len(codes), dtype=np.int64)
-    seen = np.empty(len(codes), dtype=np.int64)
+    record = np.empty(len(codes), dtype=np.int64)
     for i in range(len(place)):
-        unpack(codes, was_set, i, seen, fixed)
+        unpack(codes, was_set, i, record, fixed)
         p = place[i]
-        learn_mixed(state, tables, own[p], under[p], strides, seen, fixed, one)
+        learn_mixed(state, tables, version_tables[p], under[p], strides, record, fixed, step)
 
 
 @kernel()
 def evidence_of(prior, counts, rows, sizes):
-    """Return the evidence of these rows together, the same that `learn_mixed` adds up."""
-    told = int64(0)
+    """Return the log evidence of these rows together, equal to the sums of `learn_mixed`."""
+    evidence = int64(0)
     for r in range(len(rows)):
-        alpha, seen = 0.0, int64(0)
+        alpha, count = 0.0, int64(0)
         for entry in range(rows[r], rows[r] + sizes[r]):
             alpha += prior[entry]
             for c in range(counts[entry]):
-                told += _nats(prior[entry] + c)
-            seen += counts[entry]
-        for c in range(seen):
-            told -= _nats(alpha + c)
-    return told
+                evidence += _log_in_nats(prior[entry] + c)
+            count += counts[entry]
+        for c in range(count):
+            evidence -= _log_in_nats(alpha + c)
+    return evidence
 
 
 @kernel()
 def weigh(evidence, options, weights):
-    """Compute the weights, prior times evidence: alternatives first, then patterns."""
+    """Compute the weights of alternatives, then of patterns: prior times evidence, normalised."""
     totals = np.empty(len(options.first) - 1)
     for d in range(len(totals)):
         start, stop = options.first[d], options.first[d + 1]
         for a in range(start, stop):
-            told = options.alternative_priors[a]
+            log_weight = options.alternative_priors[a]
             for i in range(options.alternatives[a], options.alternatives[a + 1]):
-                told += evidence[options.versions[i]] / NAT
-            weights.alternatives[a] = told
+                log_weight += evidence[options.versions[i]] / NAT
+            weights.alternatives[a] = log_weight
         totals[d] = _normalised(weights.alternatives, start, stop)
     for c in range(len(options.components) - 1):
         start, stop = options.components[c], options.components[c + 1]
         for p in range(start, stop):
-            told = options.pattern_priors[p]
+            log_weight = options.pattern_priors[p]
             for i in range(options.patterns[p], options.patterns[p + 1]):
-                told += totals[options.districts[i]]
-            weights.patterns[p] = told
+                log_weight += totals[options.districts[i]]
+            weights.patterns[p] = log_weight
         _normalised(weights.patterns, start, stop)
 
 
@@ -146,22 +149,26 @@ def _normalised(logs, start, stop):
     return top + np.log(total)
 
 
-class Lanes(NamedTuple):
-    """Arrays for the versions of a block of lanes, and for the draws of one row."""
+class LaneBuffers(NamedTuple):
+    """Buffers for the versions of a block of lanes, and for the draws of one row."""
 
     versions: Any
     """versions[v, lane]."""
     tally: Any
+    """Number of lanes of each version, for the variable of the last `_group`."""
     distinct: Any
+    """The versions that some lane has."""
     sorted: Any
+    """The lanes, version by version."""
     row: Any
+    """Draws of one row in single precision."""
     whole: Any
     """Draws of one row in double precision."""
 
 
 @njit
-def _pick(stream, lane, shares, start, stop):
-    """Return the index of the share that a lane draws."""
+def _pick_share(stream, lane, shares, start, stop):
+    """Return the index of the share that a lane draws, among shares[start:stop]."""
     u = np.float64(mix(stream + uint64(lane) * GOLDEN) >> uint64(11)) * 2.0**-53
     for i in range(start, stop - 1):
         u -= shares[i]
@@ -172,7 +179,7 @@ def _pick(stream, lane, shares, start, stop):
 
 @kernel()
 def choose(key, streams, options, weights, first, lanes, versions):
-    """Draw a pattern for every component and lane, and an alternative for each district."""
+    """Draw versions[v, lane]: a pattern for each component, an alternative for each district."""
     components = len(options.components) - 1
     for c in range(components):
         start, stop = options.components[c], options.components[c + 1]
@@ -180,20 +187,20 @@ def choose(key, streams, options, weights, first, lanes, versions):
         if stop - start == 1:
             for i in range(options.patterns[start], options.patterns[stop]):
                 d = options.districts[i]
-                own = stream_key(key[0], key[1], streams + components + d)
+                district_stream = stream_key(key[0], key[1], streams + components + d)
                 for lane in range(lanes):
-                    a = _alternative(own, options, weights, d, first + lane)
+                    a = _alternative(district_stream, options, weights, d, first + lane)
                     for j in range(options.alternatives[a], options.alternatives[a + 1]):
                         versions[options.variables[j], lane] = options.versions[j]
             continue
         for lane in range(lanes):
-            p = _pick(stream, first + lane, weights.patterns, start, stop)
+            p = _pick_share(stream, first + lane, weights.patterns, start, stop)
             for i in range(options.patterns[p], options.patterns[p + 1]):
                 d = options.districts[i]
                 a = options.first[d]
                 if options.first[d + 1] - a > 1:
-                    own = stream_key(key[0], key[1], streams + components + d)
-                    a = _alternative(own, options, weights, d, first + lane)
+                    district_stream = stream_key(key[0], key[1], streams + components + d)
+                    a = _alternative(district_stream, options, weights, d, first + lane)
                 for j in range(options.alternatives[a], options.alternatives[a + 1]):
                     versions[options.variables[j], lane] = options.versions[j]
 
@@ -201,11 +208,11 @@ def choose(key, streams, options, weights, first, lanes, versions):
 @njit
 def _alternative(stream, options, weights, d, lane):
     """Return the alternative of a district that a lane draws."""
-    return _pick(stream, lane, weights.alternatives, options.first[d], options.first[d + 1])
+    return _pick_share(stream, lane, weights.alternatives, options.first[d], options.first[d + 1])
 
 
 @njit(inline="always")
-def read_from(reading, entries):
+def with_entries(reading, entries):
     """Return the reading with the entries of another context."""
     return Reading(
         reading.variables,
@@ -220,13 +227,13 @@ def read_from(reading, entries):
 
 
 @njit(inline="always")
-def room_for(tables, reading, block):
-    """Return arrays for `block` lanes."""
+def lane_buffers(tables, reading, block):
+    """Return buffers for `block` lanes."""
     variables, versions = len(tables.first) - 1, tables.first[-1]
     widest, width = 0, block + PADDING
     for i in range(len(reading.sizes)):
         widest = max(widest, reading.sizes[i])
-    return Lanes(
+    return LaneBuffers(
         np.zeros((variables, block), dtype=np.int64),
         np.zeros(versions, dtype=np.int64),
         np.empty(versions, dtype=np.int64),
@@ -237,112 +244,106 @@ def room_for(tables, reading, block):
 
 
 @kernel()
-def _group(tables, v, lanes, room):
-    """Sort the lanes of a block by the version of v; returns the number of versions.
+def _group(tables, v, lanes, buffers):
+    """Sort the lanes of a block by the version of v, and return the number of distinct versions.
 
-    room.distinct has these, room.tally the number of lanes of each, and room.sorted the lanes,
-    version by version.
+    Fills `distinct`, `tally` and `sorted`.
     """
     if tables.first[v + 1] - tables.first[v] == 1:
-        room.distinct[0], room.tally[tables.first[v]] = tables.first[v], lanes
+        buffers.distinct[0], buffers.tally[tables.first[v]] = tables.first[v], lanes
         return int64(1)
     count = int64(0)
     for lane in range(lanes):
-        m = room.versions[v, lane]
-        if room.tally[m] == 0:
-            room.distinct[count] = m
+        m = buffers.versions[v, lane]
+        if buffers.tally[m] == 0:
+            buffers.distinct[count] = m
             count += 1
-        room.tally[m] += 1
+        buffers.tally[m] += 1
     start = 0
     for i in range(count):
-        m = room.distinct[i]
-        start += room.tally[m]
-        room.tally[m] = start - room.tally[m]
+        m = buffers.distinct[i]
+        start += buffers.tally[m]
+        buffers.tally[m] = start - buffers.tally[m]
     for lane in range(lanes):
-        m = room.versions[v, lane]
-        room.sorted[room.tally[m]] = lane
-        room.tally[m] += 1
+        m = buffers.versions[v, lane]
+        buffers.sorted[buffers.tally[m]] = lane
+        buffers.tally[m] += 1
     start = 0
     for i in range(count):
-        m = room.distinct[i]
-        stop = room.tally[m]
-        room.tally[m] = stop - start
+        m = buffers.distinct[i]
+        stop = buffers.tally[m]
+        buffers.tally[m] = stop - start
         start = stop
     return count
 
 
 @kernel()
-def _scatter(rows, first, reading, read, values, own, count, lanes):
-    """Copy the draws of a row to all slots that it feeds, in these lanes of the block.
+def _scatter(rows, first, reading, read, values, selected, count, lanes):
+    """Copy the draws of a row, rows[first : first + size], to all slots that read it.
 
-    They are in rows[first : first + size]. If a version has all lanes, they are already in the
-    first of the slots.
+    `selected` are the lanes of the block that they belong to. If these are all lanes, the draws are
+    already in the first of the slots.
     """
     start = reading.targets[read] + (1 if count == lanes else 0)
     for i in range(start, reading.targets[read + 1]):
         slot = reading.slots[i]
         for k in range(reading.sizes[read]):
-            here, there = rows[first + k], values[slot + k]
+            source, target = rows[first + k], values[slot + k]
             if count == lanes:
                 for lane in range(lanes):
-                    there[lane] = here[lane]
+                    target[lane] = source[lane]
             else:
                 for j in range(count):
-                    there[own[j]] = here[j]
+                    target[selected[j]] = source[j]
 
 
 @kernel()
-def draw_mixed_block(key, state, tables, options, weights, reading, circuit, lanes, work, room):
-    """Draw versions and rows of lanes (first, number), and run the circuit."""
+def draw_mixed_block(key, state, tables, options, weights, reading, circuit, lanes, work, buffers):
+    """Draw the versions and rows of `lanes`, (first, number), and run the circuit."""
     first, width = lanes
-    choose(key, len(state.counts), options, weights, first, width, room.versions)
+    choose(key, len(state.counts), options, weights, first, width, buffers.versions)
     for i in range(len(reading.variables)):
         start = 0
-        for d in range(_group(tables, reading.variables[i], width, room)):
-            m = room.distinct[d]
-            count = room.tally[m]
-            room.tally[m] = 0
+        for d in range(_group(tables, reading.variables[i], width, buffers)):
+            m = buffers.distinct[d]
+            count = buffers.tally[m]
+            buffers.tally[m] = 0
             for read in range(reading.reads[m], reading.reads[m + 1]):
                 entry, size = reading.entries[read], reading.sizes[read]
                 for k in range(size):
                     work.shapes[k] = state.prior[entry + k] + state.counts[entry + k]
                 shapes = work.shapes[:size]
-                into, slot = room.row, int64(0)
+                into, slot = buffers.row, int64(0)
                 if count == width:  # all lanes: directly to their slots
                     into, slot = work.values, reading.slots[reading.targets[read]]
                 draw_row(key, entry, first, shapes, into, slot, work.total, count)
-                own = room.sorted[start : start + count]
-                _scatter(into, slot, reading, read, work.values, own, count, width)
+                selected = buffers.sorted[start : start + count]
+                _scatter(into, slot, reading, read, work.values, selected, count, width)
             start += count
     run_circuit(work.values, width, circuit.operations, work.total)
 
 
 @kernel()
 def draw_mixed(key, state, tables, options, weights, reading, tape, block, begin, out):
-    """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c); see `draw_results`.
-
-    `weights` is filled in too.
-    """
+    """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c), and `weights`; see `draw_results`."""
     circuit = unrolled(tape)
-    work, room = workspace(circuit, block), room_for(tables, reading, block)
+    work, buffers = workspace(circuit, block), lane_buffers(tables, reading, block)
     weigh(state.evidence, options, weights)
     draws = out.shape[2]
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
-        own = begin + first, lanes
-        draw_mixed_block(key, state, tables, options, weights, reading, circuit, own, work, room)
-        for arm in range(out.shape[0]):
-            for y in range(out.shape[1]):
-                row = work.values[circuit.results[arm, y]]
-                for lane in range(lanes):  # rounding may have carried a sum beyond 1
-                    out[arm, y, first + lane] = min(row[lane], float32(1))
+        span = begin + first, lanes
+        draw_mixed_block(
+            key, state, tables, options, weights, reading, circuit, span, work, buffers
+        )
+        copy_results(work.values, circuit.results, lanes, out, first)
 
 
 @kernel()
 def draw_mixed_whole(key, state, tables, options, weights, reading, tape, block, begin, out):
     """Fill out[arm, y, draw] in double precision, y = 0 included; see `draw_whole`."""
     circuit = unrolled(tape)
-    room = room_for(tables, reading, block)
+    buffers = lane_buffers(tables, reading, block)
     weigh(state.evidence, options, weights)
     values = np.empty((circuit.slots, block + PADDING))
     undefined = values[0, :0]
@@ -351,26 +352,24 @@ def draw_mixed_whole(key, state, tables, options, weights, reading, tape, block,
             values[i, lane] = circuit.constants[i]
     for first in range(0, out.shape[2], block):
         number, lanes = begin + first, min(block, out.shape[2] - first)
-        choose(key, len(state.counts), options, weights, number, lanes, room.versions)
+        choose(key, len(state.counts), options, weights, number, lanes, buffers.versions)
         for i in range(len(reading.variables)):
             start = 0
-            for d in range(_group(tables, reading.variables[i], lanes, room)):
-                m = room.distinct[d]
-                count = room.tally[m]
-                room.tally[m] = 0
+            for d in range(_group(tables, reading.variables[i], lanes, buffers)):
+                m = buffers.distinct[d]
+                count = buffers.tally[m]
+                buffers.tally[m] = 0
                 for read in range(reading.reads[m], reading.reads[m + 1]):
                     entry, size = reading.entries[read], reading.sizes[read]
-                    draw_logs(key, state.prior, state.counts, entry, size, number, count, room.row)
-                    into, slot = room.whole, int64(0)
+                    draw_logs(
+                        key, state.prior, state.counts, entry, size, number, count, buffers.row
+                    )
+                    into, slot = buffers.whole, int64(0)
                     if count == lanes:
                         into, slot = values, reading.slots[reading.targets[read]]
-                    normalise(room.row[:size], into, slot, count)
-                    own = room.sorted[start : start + count]
-                    _scatter(into, slot, reading, read, values, own, count, lanes)
+                    normalise(buffers.row[:size], into, slot, count)
+                    selected = buffers.sorted[start : start + count]
+                    _scatter(into, slot, reading, read, values, selected, count, lanes)
                 start += count
         run_circuit(values, lanes, circuit.operations, undefined)
-        for arm in range(out.shape[0]):
-            for y in range(out.shape[1]):
-                row = values[circuit.results[arm, y]]
-                for lane in range(lanes):
-                    out[arm, y, first + lane] = min(row[lane], 1.0)
+        copy_results(values, circuit.results, lanes, out, first)

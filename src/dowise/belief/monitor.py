@@ -4,13 +4,13 @@ For each edge that the graph lacks there are three logarithms (docs/evidence.md)
 
 - the *Bayes factor*, Dirichlet(1) rows with the edge against such rows without it, for ranking;
 - the *e-value*, in which each table's evidence is averaged over several concentrations, on both
-  sides. Where all values are about as likely, a larger table, which has learned less of each row
-  and stays nearer to even odds, predicts better, and plain Bayes factors alarm far too often;
+  sides. If all values are about as likely, a larger table, which has learned less about each row
+  and stays nearer to even odds, predicts better, so plain Bayes factors alarm far too often;
 - the *strict* e-value, which divides by the largest likelihood under the graph instead: universal
   inference (Wasserman, Ramdas & Balakrishnan 2020).
 
-The alarm depends on the mean over all alternatives after every record. So each new largest mean is
-kept, which gives the time of the first crossing for every level.
+The alarm depends on the mean over all alternatives after every record. The history of new largest
+means gives the time of the first crossing for every level.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dowise.problem.domains import MISSING
 from dowise.problem.record import RecordBatch, equal_columns, past_record
 
 MAX_COUNT = 10**8
-"""Maximum number of records in a file; beyond it 64 bits are too few for their evidence."""
+"""Maximum number of records in a file: the evidence of more may not fit into 64 bits."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class KeptRecords:
 
     problem: Problem
     counts: dict[tuple[int, bytes], int] = field(default_factory=dict)
-    """(variables that were set as bits, bytes of the codes) -> count."""
+    """Count by (bit set of the variables that were set, bytes of the codes)."""
 
     def add(self, cut: int, codes: IntArray, times: int = 1) -> None:
         """Add a record `times` times."""
@@ -54,13 +54,13 @@ class KeptRecords:
 
     def add_many(self, batch: RecordBatch, sets: list[int], place: IntArray) -> None:
         """Add all records of a batch; `batch.by_set()` returned `sets` and `place`."""
-        first, which = equal_columns([place, *batch.codes])
-        counts = np.bincount(which)
+        first, group = equal_columns([place, *batch.codes])
+        counts = np.bincount(group)
         for i in np.argsort(first):
             self.add(sets[place[first[i]]], batch.codes[:, first[i]], int(counts[i]))
 
     def remove(self, record: Record, cut: int) -> None:
-        """Remove a record. Raises `DowiseError` if there is none."""
+        """Remove a record. Raises `DowiseError` if there is no such record."""
         self.check_has(record, cut)
         key = cut, record.codes.tobytes()
         self.counts[key] -= 1
@@ -79,7 +79,7 @@ class KeptRecords:
         return sum(self.counts.values())
 
     def copy(self) -> Self:
-        """Return records that grow independently from here."""
+        """Return an independent copy."""
         return type(self)(self.problem, dict(self.counts))
 
     def batch(self, problem: Problem | None = None) -> RecordBatch:
@@ -91,7 +91,7 @@ class KeptRecords:
         return self._batch(problem or self.problem, codes, cuts, times)
 
     def distinct(self) -> tuple[IntArray, list[int], IntArray]:
-        """Return (codes, cuts, times): codes[:, i] was seen times[i] times when cuts[i] was set."""
+        """Return (codes, cuts, times): times[i] records with codes[:, i] that set cuts[i]."""
         codes = np.empty((len(self.problem.graph), len(self.counts)), dtype=np.int64)
         for i, (_, raw) in enumerate(self.counts):
             codes[:, i] = np.frombuffer(raw, dtype=np.int64)
@@ -130,7 +130,7 @@ class KeptRecords:
     @classmethod
     def from_json(cls, data: Any, problem: Problem) -> Self:
         """Inverse of `to_json`."""
-        kept = cls(problem)
+        records = cls(problem)
         for entry in data if isinstance(data, list) else [data]:
             try:
                 values, names = dict(entry["values"]), list(entry["set"])
@@ -151,12 +151,12 @@ class KeptRecords:
                 raise DowiseError(
                     f"the belief is damaged: a record does not fit: {error}", code="damaged-file"
                 ) from None
-            kept.add(problem.graph.mask(names), record.codes, count)
-        if len(kept) > MAX_COUNT:
+            records.add(problem.graph.mask(names), record.codes, count)
+        if len(records) > MAX_COUNT:
             raise DowiseError(
-                f"the belief is damaged: it has {len(kept):.1e} records", code="damaged-file"
+                f"the belief is damaged: it has {len(records):.1e} records", code="damaged-file"
             )
-        return kept
+        return records
 
     def check_counted_by(self, posterior: Posterior) -> None:
         """Raise `DowiseError` unless these records are those that a posterior has counted."""
@@ -174,13 +174,13 @@ class KeptRecords:
 
 
 Steps = list[tuple[int, float]]
-"""(number of a record, logarithm): each the largest mean so far."""
+"""(number of a record, logarithm of the mean e-value after it), for each new largest mean."""
 
 SetIndex = tuple[list[int], IntArray]
-"""Sets of variables that records set, as bits, and the index of each record's set."""
+"""Bit sets of variables that records set, and the index of each record's set."""
 
 MIN_ALPHA = 1e-12  # smallest level of an alarm
-MAX_LOG = -log(MIN_ALPHA)  # larger means are not kept
+MAX_LOG = -log(MIN_ALPHA)  # larger means are not recorded
 KINDS = ("mixed", "strict")
 
 _kernels = lazy_kernels("dowise.belief.monitor_kernels")
@@ -188,7 +188,7 @@ _contrasts = lru_cache(maxsize=16)(Contrasts)
 
 
 class _RecordBuffer:
-    """Arrays for one record, as kernels take them for many."""
+    """Arrays of a single record, in the shapes that kernels expect for many."""
 
     def __init__(self, variables: int) -> None:
         self.codes = np.empty((variables, 1), dtype=np.int64)
@@ -210,7 +210,7 @@ class Monitor:
         """History of the largest mean e-value, the mixed and the strict one."""
         mask = problem.graph.mask
         self._cuts: dict[Intervention, int] = {}
-        self._one = _RecordBuffer(len(problem.graph))
+        self._buffer = _RecordBuffer(len(problem.graph))
         sets = dict.fromkeys([0, *(mask(names) for names in problem.intervention_sets)])
         self._reset(_contrasts(problem, tuple(sets)))
 
@@ -232,27 +232,27 @@ class Monitor:
     # -- learning ----------------------------------------------------------------------------------
 
     def prepare(self, records: Record | RecordBatch) -> SetIndex | None:
-        """Make room for the intervention sets of records; raises if the tables are too large.
+        """Add the tables of the records' intervention sets; raises if they are too large.
 
         Returns the index of sets, for `learn_many`.
         """
         if isinstance(records, Record):
-            self._make_room([self._cut(records.arm)])
+            self._add_sets([self._cut(records.arm)])
             return None
         if not len(records):
             return None
         sets, place = records.by_set()
-        self._make_room(sets)
+        self._add_sets(sets)
         return sets, place
 
     def learn(self, record: Record) -> None:
         """Learn a record."""
-        cut, room = self._cut(record.arm), self._one
-        self._make_room([cut])
-        room.codes[:, 0], room.place[0] = record.codes, self._contrasts.places[cut]
-        self._run(room.codes, room.place, room.path)
+        cut, buffer = self._cut(record.arm), self._buffer
+        self._add_sets([cut])
+        buffer.codes[:, 0], buffer.place[0] = record.codes, self._contrasts.places[cut]
+        self._run(buffer.codes, buffer.place, buffer.path)
         self.arrived += 1
-        for steps, (mean,) in zip(self.steps, room.path.tolist(), strict=True):
+        for steps, (mean,) in zip(self.steps, buffer.path.tolist(), strict=True):
             top = steps[-1][1] if steps else 0.0
             if top < mean and top < MAX_LOG:
                 steps.append((self.arrived, mean))
@@ -266,7 +266,11 @@ class Monitor:
             places = np.array([self._contrasts.places[cut] for cut in sets])
             path = np.empty((len(KINDS), len(batch)))
             self._run(np.require(batch.codes, requirements=["C", "W"]), places[place], path)
-            self._follow(path)
+            for steps, means in zip(self.steps, path, strict=True):
+                top = steps[-1][1] if steps else 0.0
+                heights = np.maximum.accumulate(np.concatenate([[top], means]))
+                rises = np.flatnonzero((np.diff(heights) > 0) & (heights[:-1] < MAX_LOG))
+                steps += [(self.arrived + int(i) + 1, float(heights[i + 1])) for i in rises]
             self.arrived += len(batch)
             self.records.add_many(batch, sets, place)
 
@@ -275,7 +279,7 @@ class Monitor:
         self.records.check_has(record, self._cut(record.arm))
 
     def retract(self, record: Record) -> None:
-        """Undo `learn`, except for the history of the evidence, which is forgotten."""
+        """Undo `learn`, and forget the history of the evidence."""
         cut = self._cut(record.arm)
         self.records.remove(record, cut)
         under = self._contrasts.tables[self._contrasts.places[cut]]
@@ -298,10 +302,9 @@ class Monitor:
             cut = self._cuts[arm] = self.problem.graph.mask(arm)
         return cut
 
-    def _make_room(self, sets: Iterable[int]) -> None:
-        """Make room for interventions that no arm has, and recount all records if needed."""
-        known = self._contrasts.places
-        new = [cut for cut in sets if cut not in known]
+    def _add_sets(self, sets: Iterable[int]) -> None:
+        """Add the tables of intervention sets that no arm has, and recount all records."""
+        new = [cut for cut in sets if cut not in self._contrasts.places]
         if new:
             largest = self._counts.largest
             self._reset(_contrasts(self.problem, (*self._contrasts.sets, *new)))
@@ -309,21 +312,13 @@ class Monitor:
             self._counts.largest[...] = largest
 
     def _recount(self) -> None:
-        """Compute the evidence of the kept records; nothing may have been counted before."""
+        """Compute the evidence of the kept records from scratch, after a reset."""
         codes, cuts, times = self.records.distinct()
         place = np.array([self._contrasts.places[cut] for cut in cuts], dtype=np.int64)
         _kernels.recount(self._counts, self._tables, self._contrasts, codes, place, times)
 
     def _run(self, codes: IntArray, place: IntArray, path: FloatArray) -> None:
         _kernels.watch_many(self._counts, self._tables, self._contrasts.tables, codes, place, path)
-
-    def _follow(self, path: FloatArray) -> None:
-        """Add each new largest mean to the history."""
-        for steps, means in zip(self.steps, path, strict=True):
-            top = steps[-1][1] if steps else 0.0
-            heights = np.maximum.accumulate(np.concatenate([[top], means]))
-            rises = np.flatnonzero((np.diff(heights) > 0) & (heights[:-1] < MAX_LOG))
-            steps += [(self.arrived + int(i) + 1, float(heights[i + 1])) for i in rises]
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -333,7 +328,7 @@ class Monitor:
         return bool(steps) and steps[-1][1] >= -log(alpha)
 
     def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
-        """Return the evidence of all records, and whether it is an alarm at this level."""
+        """Return the evidence of all records, with the alarm at this level."""
         alpha, kind = check_fraction("alpha", alpha), int(check_flag("strict", strict))
         if alpha < MIN_ALPHA:
             raise DowiseError(
@@ -345,15 +340,15 @@ class Monitor:
             self._counts.largest[kind] / _kernels.NAT,
         )
         since = next((number for number, top in self.steps[kind] if top >= threshold), None)
-        named = largest - log(max(len(largest), 1)) >= threshold
+        alarmed = largest - log(max(len(largest), 1)) >= threshold
         if since is not None:
-            named[largest.argmax()] = True
+            alarmed[largest.argmax()] = True
         return Evidence(
             problem=self.problem,
             edges=tuple(alternative.edge for alternative in self._contrasts.alternatives),
             log_bayes_factors=logs[0],
             log_e_values=logs[1 + kind],
-            alarmed=named if since is not None else np.zeros(len(largest), dtype=bool),
+            alarmed=alarmed if since is not None else np.zeros(len(largest), dtype=bool),
             scored=self._counts.scored.copy(),
             records=self.arrived,
             since=since,
@@ -365,13 +360,13 @@ class Monitor:
     # -- copies and files --------------------------------------------------------------------------
 
     def copy(self) -> Self:
-        """Return a monitor that learns independently from here."""
-        twin = object.__new__(type(self))
-        twin.__dict__ |= self.__dict__
-        twin._counts = type(self._counts)(*(array.copy() for array in self._counts))
-        twin.records, twin._one = self.records.copy(), _RecordBuffer(len(self.problem.graph))
-        twin.steps = [*self.steps[0]], [*self.steps[1]]
-        return twin
+        """Return an independent copy."""
+        copied = object.__new__(type(self))
+        copied.__dict__ |= self.__dict__
+        copied._counts = type(self._counts)(*(array.copy() for array in self._counts))
+        copied.records, copied._buffer = self.records.copy(), _RecordBuffer(len(self.problem.graph))
+        copied.steps = [*self.steps[0]], [*self.steps[1]]
+        return copied
 
     def to_json(self) -> dict[str, Any]:
         """Return records and history, to be merged with the data of the posterior."""
@@ -392,9 +387,9 @@ class Monitor:
 
     @classmethod
     def from_records(cls, records: KeptRecords) -> Self:
-        """Return the monitor after these records, whose order is not known."""
+        """Return the monitor of records in an unknown order."""
         monitor = cls(records.problem)
-        monitor._make_room({cut for cut, _ in records.counts})
+        monitor._add_sets({cut for cut, _ in records.counts})
         monitor.records, monitor.arrived = records, len(records)
         monitor._recount()
         monitor.mark_recomputed()
@@ -402,17 +397,17 @@ class Monitor:
 
     @classmethod
     def from_json(cls, data: dict[str, Any], records: KeptRecords) -> Self:
-        """Inverse of `to_json`, after its records were read."""
+        """Inverse of `to_json`, given its records."""
         monitor = cls.from_records(records)
         texts = [alternative.text for alternative in alternatives_of(records.problem)]
         try:
-            kept = data["evidence"]
-            monitor.recomputed = check_flag("recomputed", kept["recomputed"])
+            evidence = data["evidence"]
+            monitor.recomputed = check_flag("recomputed", evidence["recomputed"])
             for i, kind in enumerate(KINDS):
-                monitor.steps[i][:] = _checked_steps(kept[kind]["steps"], monitor.arrived)
-                largest, least = monitor._counts.largest[i], monitor._counts.totals[i + 1]
-                largest[:] = [_checked_log(kept[kind]["largest"][text]) for text in texts]
-                if (largest < np.maximum(least, 0)).any():
+                monitor.steps[i][:] = _checked_steps(evidence[kind]["steps"], monitor.arrived)
+                largest, totals = monitor._counts.largest[i], monitor._counts.totals[i + 1]
+                largest[:] = [_checked_log(evidence[kind]["largest"][text]) for text in texts]
+                if (largest < np.maximum(totals, 0)).any():
                     raise ValueError("the largest is not the largest")
         except (TypeError, KeyError, ValueError, DowiseError):
             raise DowiseError(
@@ -422,7 +417,7 @@ class Monitor:
 
 
 def _checked_steps(data: Any, arrived: int) -> Steps:
-    """Validate steps: they rise, at records that have arrived."""
+    """Return steps from JSON data, which must rise, at records that have arrived."""
     steps, number, height = [], 0, 0.0
     for n, top in data:
         if type(n) is not int or type(top) is not float or not isfinite(top):

@@ -1,7 +1,7 @@
 """Kernels of the evidence against a graph.
 
-All evidence is counted in integer numbers of 2⁻³⁶ nats, as in `dowise.belief.mixture_kernels`: it
-is a function of the counts, to the last bit, whatever the order of the records.
+All evidence is counted in integer numbers of 2⁻³⁶ nats, as in `dowise.belief.mixture_kernels`, so
+it is a function of the counts, to the last bit, in whatever order the records arrive.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EvidenceCounts(NamedTuple):
 
 @njit
 def _nats(x):
-    """Return nats as an integer number of 2⁻³⁶ nats."""
+    """Return x nats as an integer number of 2⁻³⁶ nats."""
     return int64(np.rint(x * NAT))
 
 
@@ -77,7 +77,7 @@ def _log_mean(logs, unit):
 
 @njit
 def _entry(tables, t, codes):
-    """Return the entry of a table that was seen, or −1 if a value is missing."""
+    """Return the entry of a table that a record counts in, or −1 if a value is missing."""
     entry = tables.starts[t]
     for i in range(tables.first[t], tables.first[t + 1]):
         code = codes[tables.axes[i]]
@@ -96,106 +96,107 @@ def _likeliest(count):
 
 
 @njit
-def _count(told, tables, t, entry, code, step):
-    """Count an entry; returns the changes of the three logarithms of the table.
+def _count(evidence, tables, t, entry, code, step):
+    """Count an entry and return the changes of three logarithms of the table.
 
-    These are of the evidence under the concentration 1, of the mean over all concentrations, and of
-    the largest likelihood, Π (c_k / Σc)^c_k over all rows.
+    They are the evidence under the concentration 1, its mean over all concentrations, and the
+    largest likelihood, Π (c_k / Σc)^c_k over all rows.
     """
     size = tables.sizes[tables.axes[tables.first[t + 1] - 1]]
     if step < 0:
-        told.counts[entry] += step
-    seen, total = told.counts[entry], int64(0)
+        evidence.counts[entry] += step
+    count, total = evidence.counts[entry], int64(0)
     for k in range(entry - code, entry - code + size):
-        total += told.counts[k]
+        total += evidence.counts[k]
     plain = int64(0)
     for i in range(len(LEVELS)):
         alpha = LEVELS[i]
-        gained = _nats(log64(alpha + seen)) - _nats(log64(size * alpha + total))
-        told.levels[t, i] += step * gained
+        gain = _nats(log64(alpha + count)) - _nats(log64(size * alpha + total))
+        evidence.levels[t, i] += step * gain
         if i == PLAIN:
-            plain = step * gained
-    before = told.mixed[t]
-    told.mixed[t] = _nats(_log_mean(told.levels[t], NAT))
+            plain = step * gain
+    before = evidence.mixed[t]
+    evidence.mixed[t] = _nats(_log_mean(evidence.levels[t], NAT))
     if step > 0:
-        told.counts[entry] += step
-    return plain, told.mixed[t] - before, step * (_likeliest(seen) - _likeliest(total))
+        evidence.counts[entry] += step
+    return plain, evidence.mixed[t] - before, step * (_likeliest(count) - _likeliest(total))
 
 
 @kernel()
-def watch_record(told, tables, under, codes, step):
-    """Count (`step` 1) or retract (−1) a record, in every contrast that was seen completely.
+def watch_record(evidence, tables, under, codes, step):
+    """Count (`step` 1) or retract (−1) a record, in every contrast that has all its values.
 
     under[i] are the two tables of contrast i under the arm. The table with the edge needs all
-    values that the one without it needs, so both count the same records. Returns True if any did.
+    values that the one without it needs, so both count the same records. Returns True if the record
+    counted in any contrast.
     """
-    is_told = False
+    is_counted = False
     for i in range(len(under)):
-        without, having = under[i]
-        if without < 0:
+        null, having = under[i]
+        if null < 0:
             continue
         entry = _entry(tables, having, codes)
         if entry < 0:
             continue
-        a, other = tables.owners[i], _entry(tables, without, codes)
+        a, null_entry = tables.owners[i], _entry(tables, null, codes)
         code = codes[tables.axes[tables.first[having + 1] - 1]]
-        plain, mixed, _ = _count(told, tables, having, entry, code, step)
-        null_plain, null_mixed, null_most = _count(told, tables, without, other, code, step)
-        told.totals[0, a] += plain - null_plain
-        told.totals[1, a] += mixed - null_mixed
-        told.totals[2, a] += mixed - null_most
-        told.scored[a] += step
-        is_told = True
-    return is_told
+        plain, mixed, _ = _count(evidence, tables, having, entry, code, step)
+        null_plain, null_mixed, null_max = _count(evidence, tables, null, null_entry, code, step)
+        evidence.totals[0, a] += plain - null_plain
+        evidence.totals[1, a] += mixed - null_mixed
+        evidence.totals[2, a] += mixed - null_max
+        evidence.scored[a] += step
+        is_counted = True
+    return is_counted
 
 
 @kernel()
-def watch_many(told, tables, under, codes, place, path):
+def watch_many(evidence, tables, under, codes, place, path):
     """Count many records: record i has codes[:, i], and its tables are under[place[i]].
 
-    path[kind, i] becomes the logarithm of the mean e-value over all alternatives after record i,
-    of the mixture and of the strict one; −∞ if the record counted nowhere, so that it is unchanged.
+    path[kind, i] is set to the logarithm of the mean e-value over all alternatives after record i,
+    mixed and strict, or to −∞ if the record counted in no contrast, so that the mean is unchanged.
     """
-    one = codes.ndim - 1  # a literal would be compiled again as its own type
-    seen = np.empty(len(codes), dtype=np.int64)
+    step = codes.ndim - 1  # a literal 1 would be compiled again as its own type
+    record = np.empty(len(codes), dtype=np.int64)
     for i in range(len(place)):
-        for v in range(len(seen)):
-            seen[v] = codes[v, i]
-        is_told = watch_record(told, tables, under[place[i]], seen, one)
+        for v in range(len(record)):
+            record[v] = codes[v, i]
+        is_counted = watch_record(evidence, tables, under[place[i]], record, step)
         for kind in range(len(path)):
-            if not is_told:
+            if not is_counted:
                 path[kind, i] = -np.inf
                 continue
-            largest, now = told.largest[kind], told.totals[kind + 1]
+            largest, now = evidence.largest[kind], evidence.totals[kind + 1]
             for a in range(len(now)):
                 largest[a] = max(largest[a], now[a])
             path[kind, i] = _log_mean(now, NAT)
 
 
-# -- the same from counts, see `recount` --------------------------------------------------------
+# -- evidence of counts, see `recount` -----------------------------------------------------------
 
 
 @kernel()
-def count_times(told, tables, under, codes, place, times):
-    """Count record i times[i] times: only counts, and numbers of values compared."""
-    seen = np.empty(len(codes), dtype=np.int64)
+def count_times(evidence, tables, under, codes, place, times):
+    """Count record i times[i] times, and the number of values compared, without the evidence."""
+    record = np.empty(len(codes), dtype=np.int64)
     for r in range(len(place)):
-        for v in range(len(seen)):
-            seen[v] = codes[v, r]
+        for v in range(len(record)):
+            record[v] = codes[v, r]
         for i in range(len(tables.owners)):
-            without, having = under[place[r], i]
-            if without < 0:
+            null, having = under[place[r], i]
+            if null < 0:
                 continue
-            entry = _entry(tables, having, seen)
+            entry = _entry(tables, having, record)
             if entry >= 0:
-                told.counts[entry] += times[r]
-                told.counts[_entry(tables, without, seen)] += times[r]
-                told.scored[tables.owners[i]] += times[r]
+                evidence.counts[entry] += times[r]
+                evidence.counts[_entry(tables, null, record)] += times[r]
+                evidence.scored[tables.owners[i]] += times[r]
 
 
 @kernel()
 def evidence_sums(points, alpha):
-    """Return log(alpha) + log(alpha + 1) + …, n terms, for each n of ascending points."""
+    """Return Σ_{c<n} log(alpha + c) for each n of ascending points."""
     sums = np.empty(len(points), dtype=np.int64)
     total, count = int64(0), int64(0)
     for i in range(len(points)):
@@ -208,7 +209,7 @@ def evidence_sums(points, alpha):
 
 @kernel()
 def likeliest_sums(points):
-    """Return n log n, as `watch_record` adds it up, for each n of ascending points."""
+    """Return n log n for each n of ascending points, equal to the sums of `watch_record`."""
     sums = np.empty(len(points), dtype=np.int64)
     total, count = int64(0), int64(0)
     for i in range(len(points)):
@@ -220,63 +221,63 @@ def likeliest_sums(points):
 
 
 @kernel()
-def mix(told):
+def mix(evidence):
     """Compute the logarithm of each table's mean evidence over all concentrations."""
-    for t in range(len(told.mixed)):
-        told.mixed[t] = _nats(_log_mean(told.levels[t], NAT))
+    for t in range(len(evidence.mixed)):
+        evidence.mixed[t] = _nats(_log_mean(evidence.levels[t], NAT))
 
 
 _kernels = lazy_kernels("dowise.belief.monitor_kernels")
 
 
 def recount(
-    told: Any, tables: Any, contrasts: Contrasts, codes: IntArray, place: IntArray, times: IntArray
+    evidence: Any,
+    tables: Any,
+    contrasts: Contrasts,
+    codes: IntArray,
+    place: IntArray,
+    times: IntArray,
 ) -> None:
-    """Fill in the evidence of records: codes[:, i], times[i] times, under tables[place[i]].
+    """Compute the evidence of many records: codes[:, i], times[i] times, under tables[place[i]].
 
-    Nothing may have been counted before; the largest values so far are left unchanged.
+    `evidence` must be empty; its largest values so far are left unchanged.
     """
     if not len(times) or not len(contrasts.alternatives):
         return
-    _kernels.count_times(told, tables, contrasts.tables, codes, place, times)
+    _kernels.count_times(evidence, tables, contrasts.tables, codes, place, times)
     layout = contrasts.layout
-    entries = np.flatnonzero(told.counts)
-    counts = told.counts[entries]
+    entries = np.flatnonzero(evidence.counts)
+    counts = evidence.counts[entries]
     table = np.searchsorted(layout.starts, entries, side="right") - 1
     size = layout.sizes[layout.targets[table]]
-    rows, first, which = np.unique(
+    rows, first, row_of = np.unique(
         entries - (entries - layout.starts[table]) % size, return_index=True, return_inverse=True
     )
     totals = np.zeros(len(rows), dtype=np.int64)
-    np.add.at(totals, which, counts)
+    np.add.at(totals, row_of, counts)
     row_table, row_size = table[first], size[first]
     for i, alpha in enumerate(_kernels.LEVELS):
-        level = told.levels[:, i]
-        np.add.at(level, table, _at(counts, _kernels.evidence_sums, alpha))
-        for own in np.unique(row_size).tolist():
-            of = row_size == own
-            lost = _at(totals[of], _kernels.evidence_sums, own * alpha)
-            np.subtract.at(level, row_table[of], lost)
-    most = np.zeros(len(told.mixed), dtype=np.int64)
-    np.add.at(most, table, _at(counts, _kernels.likeliest_sums))
-    np.subtract.at(most, row_table, _at(totals, _kernels.likeliest_sums))
-    _kernels.mix(told)
-    _add_up(told, contrasts, most)
-
-
-def _at(points: IntArray, sums: Callable[..., IntArray], *given: float) -> IntArray:
-    """Return the running sums at these points."""
-    distinct, which = np.unique(points, return_inverse=True)
-    return sums(distinct, *given)[which]
-
-
-def _add_up(told: Any, contrasts: Contrasts, most: IntArray) -> None:
-    """Compute the totals of all alternatives from the tables of both sides."""
-    for side, sign in ((0, -1), (1, 1)):
+        level = evidence.levels[:, i]
+        np.add.at(level, table, _sums_at(counts, _kernels.evidence_sums, alpha))
+        for n in np.unique(row_size).tolist():
+            is_n = row_size == n
+            sums = _sums_at(totals[is_n], _kernels.evidence_sums, n * alpha)
+            np.subtract.at(level, row_table[is_n], sums)
+    likeliest = np.zeros(len(evidence.mixed), dtype=np.int64)
+    np.add.at(likeliest, table, _sums_at(counts, _kernels.likeliest_sums))
+    np.subtract.at(likeliest, row_table, _sums_at(totals, _kernels.likeliest_sums))
+    _kernels.mix(evidence)
+    for side, sign in ((0, -1), (1, 1)):  # the tables without and with the edge
         tables = contrasts.tables[:, :, side]
         places, contrast = np.nonzero(tables >= 0)
-        own, first = np.unique(tables[places, contrast], return_index=True)
+        distinct, first = np.unique(tables[places, contrast], return_index=True)
         owners = contrasts.owners[contrast[first]]
-        plain, mixed = told.levels[own, _kernels.PLAIN], told.mixed[own]
-        for kind, logs in enumerate((plain, mixed, mixed if side else most[own])):
-            np.add.at(told.totals[kind], owners, sign * logs)
+        plain, mixed = evidence.levels[distinct, _kernels.PLAIN], evidence.mixed[distinct]
+        for kind, logs in enumerate((plain, mixed, mixed if side else likeliest[distinct])):
+            np.add.at(evidence.totals[kind], owners, sign * logs)
+
+
+def _sums_at(points: IntArray, sums: Callable[..., IntArray], *alpha: float) -> IntArray:
+    """Return the running sums at points in any order."""
+    distinct, index = np.unique(points, return_inverse=True)
+    return sums(distinct, *alpha)[index]

@@ -1,16 +1,16 @@
 """The posterior of a problem's factors, given records.
 
-Each row of each factor has an independent Dirichlet distribution: prior plus counts. Where a
-doubtful edge makes a difference, each variable has several versions of its tables
+Each row of each factor has an independent Dirichlet distribution: prior plus counts. If a doubtful
+edge makes a difference, each variable has several versions of its tables
 (`dowise.model.edge_structures`), each with such rows, and the posterior is a mixture over the sets
-of edges, weighted by prior times evidence. Counts and evidence are integers: the posterior depends
-on the records, not on their order, and retracting a record leaves no rounding behind.
+of edges, weighted by prior times evidence. Counts and evidence are integers: the posterior does not
+depend on the order of the records, and retracting a record leaves no rounding behind.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -21,7 +21,14 @@ from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, draw_key, generator
 from dowise._core.types import FloatArray, IntArray, UInt64Array
 from dowise._core.validation import check_integer
-from dowise.belief.edge_weights import MAX_LANES, EdgeWeights, Lane, Weights, lanes_of, mean_inputs
+from dowise.belief.edge_weights import (
+    MAX_LANES,
+    EdgeWeights,
+    Weights,
+    lanes_of,
+    mean_inputs,
+    sample_edge_sets,
+)
 from dowise.belief.prior import prior_counts
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.model import Codes, model_of
@@ -39,12 +46,11 @@ Key = UInt64Array
 """Key of one call of a counter-based kernel: see `dowise._core.rng.draw_key`."""
 
 MAX_BYTES = 16 * 2**30  # size of one array of draws
-MAX_CONTEXTS = 1024  # whose readings are cached
-MAX_DRAWN_SETS = 4 * MAX_LANES  # sets of edges sampled where exact means are too expensive
-# From here on two arms are both rounded to 1, in single precision, once in 1e8 draws.
+MAX_CONTEXTS = 1024  # cached readings of a circuit
+MAX_DRAWN_SETS = 4 * MAX_LANES  # sets of edges to sample if exact means are too expensive
+# Smallest parameter for single precision: two arms are both rounded to 1 once in 1e8 draws.
 MIN_SINGLE_PRECISION = 0.5
-# All values of a block of lanes should fit in the second-level cache of a core.
-_CACHE_BYTES = 512 * 1024
+_CACHE_BYTES = 512 * 1024  # the values of a block of lanes fit in the second-level cache of a core
 _MIN_BLOCK, _MAX_BLOCK = 16, 256
 
 _kernels = lazy_kernels("dowise.belief.draw_kernels")
@@ -96,7 +102,7 @@ class Posterior:
         self.is_settled = not problem.edge_priors or self.model.structures.is_settled
         """True if no doubtful edge makes a difference: there is one version of every variable."""
         self.layout: TableLayout = self.model.factors if self.is_settled else self.shared.layout
-        """The tables: those of the factors, or those of all versions of all variables."""
+        """Tables of the factors, or of all versions of all variables."""
         prior = problem.prior if prior is None else prior
         self.prior: FloatArray = prior_counts(self.layout, self.model.factors, prior)
         """Prior parameter of every entry of the tables."""
@@ -107,9 +113,9 @@ class Posterior:
         """Log evidence of each version in 2⁻³⁶ nats, a function of the counts; empty if settled."""
         variables = len(self.model.factors.variables)
         self.unused: IntArray = np.zeros((variables, variables + 1), dtype=np.int64)
-        """unused[v, u]: number of records that did not count for v because u was not seen.
+        """unused[v, u]: number of records that did not count for v because u was missing.
 
-        The last column: because no arm needs the factor.
+        In the last column no arm needs the factor of v.
         """
         self.block = block_size(self.model.circuit.slots)
         """Number of lanes that are drawn together."""
@@ -125,7 +131,7 @@ class Posterior:
         return bool(self.prior.min() >= MIN_SINGLE_PRECISION)
 
     def is_single_precision_in(self, codes: Codes) -> bool:
-        """Return True if single precision can tell draws apart in this context by now."""
+        """Return True if single precision can tell draws apart in this context, with the counts."""
         if self.is_single_precision:
             return True
         if not self.is_settled:
@@ -150,10 +156,10 @@ class Posterior:
     # -- learning -----------------------------------------------------------------------------
 
     def learn(self, record: Record) -> None:
-        """Count a record in the factor of each variable that was seen with its whole scope.
+        """Count a record in the factor of each variable whose scope has all values.
 
-        Where edges are open it counts in every version of the variable. The scope is that of the
-        graph with all edges, so that every set of edges learns from the same records.
+        If edges are open it counts in every version of the variable. The scope is that of the graph
+        with all edges, so that every set of edges learns from the same records.
         """
         if getattr(record, "problem", None) is not self.problem:
             check_record(record, self.problem)
@@ -285,8 +291,8 @@ class Posterior:
 
     def times_learned(self) -> IntArray:
         """Return for each variable the number of records that counted."""
-        each = np.add.reduceat(self.counts, self.layout.starts[:-1])
-        total = np.bincount(self.layout.targets, each).astype(np.int64)
+        of_tables = np.add.reduceat(self.counts, self.layout.starts[:-1])
+        total = np.bincount(self.layout.targets, of_tables).astype(np.int64)
         # A record counts in all versions of a variable.
         return total if self.is_settled else total // np.diff(self.shared.structures.first)
 
@@ -308,11 +314,7 @@ class Posterior:
         chances = self.shared.edge_weights.version_chances(self.weights())
         averaged = np.zeros(factors.entries)
         for m, version in enumerate(structures.versions):
-            for f in np.flatnonzero(factors.targets == version.variable).tolist():
-                t = structures.table_of[m, f]
-                axes = structures.tables.families[t]
-                spread = tuple(slice(None) if u in axes else None for u in factors.families[f])
-                table = structures.tables.table(means, t)[spread]
+            for f, table in self.shared.version_tables(means, version.variable, m):
                 factors.table(averaged, f)[...] += chances[m] * table
         return averaged
 
@@ -321,16 +323,16 @@ class Posterior:
 
         Given the edges it is exact: a monomial of the circuit has one entry of each factor, and
         rows are independent, so the mean of the polynomial is the polynomial at the mean entries.
-        It is averaged over all sets of open edges, or, where these are too many
-        (`has_exact_means`), over some thousand sampled ones.
+        It is averaged over all sets of open edges or, if there are too many (`has_exact_means`),
+        over `MAX_DRAWN_SETS` samples.
         """
         if not self.is_settled:
             return self._mixed_mean_distributions(codes)
         if not self.model.has_circuit:
             return self.model.distributions(self.mean_entries(), codes)
         rows, circuit = self.model.rows(codes), self.model.circuit
-        arms, others = circuit.results.shape
-        out = np.empty((arms, others + 1))
+        arms, values = circuit.results.shape  # all values but the first
+        out = np.empty((arms, values + 1))
         _kernels.mean_results(self.prior, self.counts, rows, circuit.tape, out)
         return out
 
@@ -339,26 +341,15 @@ class Posterior:
         reading = shared.reading(codes)
         lanes = lanes_of(shared.edge_weights, weights, reading.variables.tolist())
         if lanes is None:
-            lanes = self._drawn_lanes(weights)
+            sets, counts = sample_edge_sets(self, weights, MAX_DRAWN_SETS)
+            lanes = [
+                (float(n), {v: {m: 1.0} for v, m in enumerate(versions)})
+                for versions, n in zip(sets.tolist(), counts.tolist(), strict=True)
+            ]
         means = self.layout.normalised(self.parameters)
         rows = mean_inputs(lanes, means, reading, self.model.circuit, shared.structures.first)
         chances = np.array([chance for chance, _ in lanes])
         return with_first_value(self.model.run(rows) @ (chances / chances.sum()))
-
-    def _drawn_lanes(self, weights: Weights) -> list[Lane]:
-        """Sample sets of edges: always the same ones for the same weights."""
-        versions = np.zeros((len(self.model.factors.variables), MAX_DRAWN_SETS), dtype=np.int64)
-        options, key = self.shared.edge_weights.options, draw_key(generator(0))
-        _mixture_kernels.choose(
-            key, len(self.counts), options, weights, 0, MAX_DRAWN_SETS, versions
-        )
-        several = np.flatnonzero(np.diff(self.shared.structures.first) > 1).tolist()
-        kinds, counts = np.unique(versions[several], axis=1, return_counts=True)
-        pairs = zip(kinds.T.tolist(), counts.tolist(), strict=True)
-        return [
-            (float(n), {v: {m: 1.0} for v, m in zip(several, kind, strict=True)})
-            for kind, n in pairs
-        ]
 
     @cached_property
     def has_exact_means(self) -> bool:
@@ -375,8 +366,7 @@ class Posterior:
         """Draw the distribution of the reward under every arm.
 
         Every draw has its own set of open edges. Equal seeds give equal entries in every context:
-        draw i under seed s in one context and draw i under seed s in another are one world, so the
-        best arms of all contexts under one draw make one map from contexts to arms.
+        draw i is the same world in all contexts, so its best arms form a map from contexts to arms.
         """
         is_single = self.is_single_precision_in(codes)
         key = draw_key(generator(rng))
@@ -386,7 +376,7 @@ class Posterior:
     def draw_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
         """Return draws `first` to `first + count` of a key; `first` is a multiple of `block`.
 
-        They are in double precision, with the reward's first value, where `draw` needs it.
+        If a parameter is small, they are in double precision and include the first reward value.
         """
         model = self.model
         if self.is_single_precision_in(codes):
@@ -447,7 +437,7 @@ class Posterior:
     def draw_entries(self, samples: int, rng: Random) -> NDArray[np.float32]:
         """Draw all entries of the tables in single precision: (entries, samples).
 
-        `draw` evaluates the same ones as it goes, except where it needs double precision.
+        They are the entries that `draw` uses for the same seed, unless it needs double precision.
         """
         layout = self.layout
         out = np.empty((layout.entries, check_integer("samples", samples, 1)), dtype=np.float32)
@@ -459,12 +449,12 @@ class Posterior:
     # -- copies and files ---------------------------------------------------------------------
 
     def copy(self) -> Self:
-        """Return a posterior that learns independently from here; constant arrays are shared."""
-        twin = object.__new__(type(self))
-        twin.__dict__ |= self.__dict__
-        twin.counts, twin.evidence = self.counts.copy(), self.evidence.copy()
-        twin.unused = self.unused.copy()
-        return twin
+        """Return an independent copy; constant arrays are shared."""
+        copied = object.__new__(type(self))
+        copied.__dict__ |= self.__dict__
+        copied.counts, copied.evidence = self.counts.copy(), self.evidence.copy()
+        copied.unused = self.unused.copy()
+        return copied
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON data; `dowise.belief.serialization` documents the format."""
@@ -493,8 +483,8 @@ def block_size(slots: int) -> int:
 def check_samples(samples: int, circuit: Circuit, is_single: bool) -> int:
     """Validate a number of draws; raises `DowiseError` if they do not fit into memory."""
     count = check_integer("samples", samples, 1)
-    arms, others = circuit.results.shape
-    size = count * arms * (4 * others if is_single else 8 * (others + 1))
+    arms, values = circuit.results.shape  # all values but the first
+    size = count * arms * (4 * values if is_single else 8 * (values + 1))
     if size > MAX_BYTES:
         raise DowiseError(
             f"{count:,} draws for {arms:,} arms take {size:.1e} bytes: draw fewer at a time",
@@ -507,7 +497,7 @@ def check_samples(samples: int, circuit: Circuit, is_single: bool) -> int:
 
 
 class SharedTables:
-    """Everything that all posteriors of a problem with open edges have in common."""
+    """Tables, versions and readings that all posteriors of a problem with open edges share."""
 
     def __init__(self, problem: Problem) -> None:
         self.model = model_of(problem)
@@ -527,6 +517,17 @@ class SharedTables:
         return _mixture_kernels.VersionIndex(
             structures.first, layout.starts, layout.strides, layout.sizes, scored
         )
+
+    def version_tables(
+        self, entries: FloatArray, v: int, m: int
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yield each factor of variable v with its table in version m, broadcast to its axes."""
+        factors, tables = self.model.factors, self.structures.tables
+        for f in np.flatnonzero(factors.targets == v).tolist():
+            t = self.structures.table_of[m, f]
+            axes = tables.families[t]
+            spread = tuple(slice(None) if u in axes else None for u in factors.families[f])
+            yield f, tables.table(entries, t)[spread]
 
     @cached_property
     def _reading(self) -> Reading:
@@ -561,12 +562,12 @@ def shared_tables(problem: Problem) -> SharedTables:
     shared = SharedTables(problem)
     structures = shared.structures
     if structures.cut:
-        names, (sets, kept) = max(structures.cut.items(), key=lambda cut: cut[1])
+        names, (sets, considered) = max(structures.cut.items(), key=lambda cut: cut[1])
         warnings.warn(
-            f"there are {sets:,} sets of doubtful edges around {names}: only the {kept} likeliest "
-            "are considered. The true set is among those considered everywhere with prior "
-            f"probability {structures.kept:.3f}; to consider all, mark edges as certain or remove "
-            "them",
+            f"there are {sets:,} sets of doubtful edges around {names}: only the {considered} "
+            "likeliest are considered. The true set is among those considered everywhere with "
+            f"prior probability {structures.kept:.3f}; to consider all, mark edges as certain or "
+            "remove them",
             DowiseWarning,
             stacklevel=5,
         )
@@ -574,7 +575,7 @@ def shared_tables(problem: Problem) -> SharedTables:
 
 
 def shift_reading(reading: Reading, codes: Codes) -> Reading:
-    """Move what is read in the first context to this one."""
+    """Return the reading of the first context, moved to this context."""
     shift = reading.shifts @ np.array(codes, dtype=np.int64)
     return reading._replace(entries=reading.entries + shift)
 

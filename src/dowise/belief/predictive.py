@@ -1,24 +1,22 @@
 """Draws of worlds and outcomes from a posterior, and credible intervals of its entries.
 
 A world is a draw of all entries and of the open edges. An outcome is drawn from the posterior
-predictive distribution: it uses one entry of each row at most, and rows are independent, so given
+predictive distribution. It uses at most one entry of each row, and rows are independent, so given
 the edges its probability is the product of mean entries. Learning such an outcome leaves every mean
-unchanged on average (a martingale).
+unchanged in expectation (a martingale).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, draw_key, generator
 from dowise._core.types import FloatArray, IntArray
+from dowise.belief.edge_weights import draw_versions
 from dowise.belief.posterior import Posterior
 from dowise.model import Codes
 from dowise.model.sampler import sample_outcome
 from dowise.problem import Record
-
-_mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
 
 
 def draw_record(posterior: Posterior, arm: int, codes: Codes, rng: Random) -> Record:
@@ -27,12 +25,12 @@ def draw_record(posterior: Posterior, arm: int, codes: Codes, rng: Random) -> Re
     if posterior.is_settled:
         entries = posterior.mean_entries()
     else:
-        (versions,) = _draw_versions(posterior, 1, source)
+        versions = draw_versions(posterior, posterior.weights(), draw_key(source), 1)[:, 0]
         means = posterior.layout.normalised(posterior.parameters)
         entries = _entries_under(posterior, versions, means)
-    played = problem.arms[arm]
-    seen = sample_outcome(problem, entries, arm, codes, source)
-    return Record(problem, played, seen, problem.fixed(played))
+    outcome = sample_outcome(problem, entries, arm, codes, source)
+    intervention = problem.arms[arm]
+    return Record(problem, intervention, outcome, problem.fixed(intervention))
 
 
 def draw_worlds(posterior: Posterior, count: int, rng: Random) -> FloatArray:
@@ -40,55 +38,41 @@ def draw_worlds(posterior: Posterior, count: int, rng: Random) -> FloatArray:
     source = generator(rng)
     if posterior.is_settled:
         return np.ascontiguousarray(posterior.draw_entries(count, source).T, dtype=np.float64)
-    versions = _draw_versions(posterior, count, source)
+    versions = draw_versions(posterior, posterior.weights(), draw_key(source), count)
     drawn = posterior.draw_entries(count, source).T.astype(np.float64)
-    pairs = zip(versions, drawn, strict=True)
+    pairs = zip(versions.T, drawn, strict=True)
     return np.array([_entries_under(posterior, chosen, entries) for chosen, entries in pairs])
 
 
-def _draw_versions(posterior: Posterior, count: int, source: np.random.Generator) -> IntArray:
-    """Draw sets of edges: the version of every variable, (count, variables)."""
-    shared = posterior.shared
-    first: IntArray = shared.structures.first
-    versions = np.repeat(first[:-1, None], count, axis=1)
-    streams, options = len(posterior.counts), shared.edge_weights.options
-    _mixture_kernels.choose(
-        draw_key(source), streams, options, posterior.weights(), 0, count, versions
-    )
-    return np.ascontiguousarray(versions.T)
-
-
 def _entries_under(posterior: Posterior, versions: IntArray, entries: FloatArray) -> FloatArray:
-    """Return the entries of the factors where each variable has the given version."""
-    structures, factors = posterior.shared.structures, posterior.model.factors
-    spread_entries = np.empty(factors.entries)
-    for f, v in enumerate(factors.targets.tolist()):
-        t = structures.table_of[versions[v], f]
-        axes = structures.tables.families[t]
-        spread = tuple(slice(None) if u in axes else None for u in factors.families[f])
-        factors.table(spread_entries, f)[...] = structures.tables.table(entries, t)[spread]
-    return spread_entries
+    """Return the entries of the factors if each variable has the given version."""
+    factors = posterior.model.factors
+    of_factors = np.empty(factors.entries)
+    for v, m in enumerate(versions.tolist()):
+        for f, table in posterior.shared.version_tables(entries, v, m):
+            factors.table(of_factors, f)[...] = table
+    return of_factors
 
 
-_POINTS = 4001  # of the grid: quantiles are then right to 3e-5
+_POINTS = 4001  # of the grid, for an error of at most 3e-5
 _DEPTH = 40.0  # the grid ends where the log density is this far below its peak
-_MAX_TOGETHER = 64  # distributions, to bound the memory
+_BLOCK = 64  # distributions per block, to bound the memory
 
 
 def dirichlet_intervals(parameters: FloatArray, level: float) -> FloatArray:
     """Return central credible intervals of each entry of Dirichlet rows: (rows, values, 2)."""
-    others = parameters.sum(axis=1, keepdims=True) - parameters
-    intervals = beta_interval(parameters.ravel(), others.ravel(), level)
+    complements = parameters.sum(axis=1, keepdims=True) - parameters
+    intervals = beta_interval(parameters.ravel(), complements.ravel(), level)
     return intervals.reshape(*parameters.shape, 2)
 
 
 def beta_interval(a: FloatArray, b: FloatArray, level: float) -> FloatArray:
-    """Return the central interval of each Beta(a, b), right to four digits: (distributions, 2)."""
+    """Return the central interval of each Beta(a, b), to four digits: (distributions, 2)."""
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
     intervals = np.empty((len(a), 2))
-    for first in range(0, len(a), _MAX_TOGETHER):
-        some = slice(first, first + _MAX_TOGETHER)
-        intervals[some] = _quantiles(a[some, None], b[some, None], tails)
+    for first in range(0, len(a), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        intervals[block] = _quantiles(a[block, None], b[block, None], tails)
     return intervals
 
 

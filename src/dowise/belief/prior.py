@@ -1,4 +1,4 @@
-"""Prior parameters of tables: a number for every entry, counts per variable, or a file of those."""
+"""Prior parameters of tables: a number for every entry, counts by variable, or a TOML file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dowise.problem.prior import Prior, checked_counts, fits, misfit, parse_prio
 def prior_counts(tables: TableLayout, factors: FactorLayout, prior: Prior) -> FloatArray:
     """Return the Dirichlet parameters α of these tables, flat: the factors, or their versions.
 
-    A mapping has for a variable a number (every entry of its tables) or an array that fits its CPT:
-    axes parents in the order of names, then the variable; a shorter array is repeated over the
-    parents. If hidden causes give a variable several factors, the name of a factor ("Y | X")
-    addresses one of them, unless edges are doubtful, and the name of the variable all. Variables
-    that are not named get 1. A path is a TOML file with such a mapping.
+    A mapping has for each variable a number, which is for every entry of its tables, or an array
+    that fits its CPT, whose axes are the parents in the order of names, then the variable; a
+    shorter array is repeated over the parents. Other variables get 1. If hidden causes give a
+    variable several factors, the name of the variable stands for all of them, and the name of a
+    factor ("Y | X") for one, unless edges are doubtful. A path is a TOML file with such a mapping.
     """
     if isinstance(prior, str | Path):
         if isinstance(prior, str) and not os.path.lexists(prior):
@@ -63,9 +63,9 @@ def _tables_named(tables: TableLayout, factors: FactorLayout, name: str) -> list
             "one number, or one per value, under the variable's name, or make edges certain",
             code="doubtful-edges",
         )
-    known = {*factors.variables, *factors.names} if tables is factors else factors.variables
+    names = {*factors.variables, *factors.names} if tables is factors else factors.variables
     raise DowiseError(
-        f"the prior names {name!r}, which is not a variable{suggestion(str(name), known)}",
+        f"the prior names {name!r}, which is not a variable{suggestion(str(name), names)}",
         code="unknown-variable",
     )
 

@@ -19,11 +19,11 @@ Each factor has the Dirichlet parameters of the prior and the count of each entr
 with named axes and labels, so that the file can be read without the problem. The name of a factor
 is that of its variable if it is a CPT, and "Y | X" if a hidden cause joins Y to X. `unused` is the
 number of values of a variable that could not be counted because another one was missing ("" if no
-arm has such a factor). Where edges are doubtful there are "edges", with their priors, and "tables"
-in place of "factors": for each variable a list, with a table for each set of edges that changes it.
+arm needs the factor). If edges are doubtful, there are "edges", with their priors, and "tables" in
+place of "factors": for each variable a list with a table for each set of edges that changes it.
 
-A belief that keeps its records (`Belief(problem, evidence=True)`) has them too, each with its
-count, and the history of the evidence against the graph (logarithms; "largest" in 2⁻³⁶ nats):
+A belief that keeps its records (`Belief(problem, evidence=True)`) also has the records, each with
+its count, and the history of the evidence against the graph (logarithms; "largest" in 2⁻³⁶ nats):
 
       "records": [{"set": ["X"], "values": {"X": "1", "Y": "0", "Z": "1"}, "count": 3}, …],
       "evidence": {
@@ -33,8 +33,8 @@ count, and the history of the evidence against the graph (logarithms; "largest" 
       }
 
 Numbers are restored to the last bit. Unknown versions and counts that do not fit are errors.
-Version 2 had no "unused". Version 1 had one table "counts", the sum of prior and counts, under
-"counts" in place of "factors": it is read as a prior, so that its records can't be retracted.
+Version 2 had no "unused". Version 1 had "counts" in place of "factors", the sums of prior and
+counts: they are read as a prior, so that the records can't be retracted.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 
 _FORMAT, _VERSION = "dowise-belief", 3
 _NOT_A_BELIEF = "not a saved belief (expected a file written by belief.save)"
-_MAX_COUNT = 10**9  # more must be damage, and recomputing the evidence would take too long
+_MAX_COUNT = 10**9  # a larger one must be damage, and recomputing its evidence takes too long
 
 
 def parse_belief(text: str) -> dict[str, Any]:
-    """Parse the text of a file; its contents are not checked yet."""
+    """Parse the text of a file as JSON, without checking its contents."""
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
@@ -157,8 +157,8 @@ def _read_versions(posterior: Posterior, data: dict[str, Any], version: int) -> 
             _read_table(posterior, t, table, name, version)
 
 
-def _damaged(what: str) -> DowiseError:
-    return DowiseError(f"the belief is damaged: {what}", code="damaged-file")
+def _damaged(problem: str) -> DowiseError:
+    return DowiseError(f"the belief is damaged: {problem}", code="damaged-file")
 
 
 def _checked_version(data: dict[str, Any]) -> int:
@@ -212,15 +212,15 @@ def _read_unused(posterior: Posterior, data: dict[str, Any]) -> None:
             posterior.unused[names[name], names[other]] = times
 
 
-def _numbers(shape: tuple[int, ...], stored: dict[str, Any], what: str, name: str) -> AnyArray:
+def _numbers(shape: tuple[int, ...], stored: dict[str, Any], key: str, name: str) -> AnyArray:
     try:
-        table = np.asarray(stored.get(what))
+        table = np.asarray(stored.get(key))
     except ValueError:  # rows of different lengths
         table = np.asarray(None)
     if table.dtype.kind not in "iuf" or not np.isfinite(table).all():
-        raise _damaged(f"the {what} of {name} must be numbers")
+        raise _damaged(f"the {key} of {name} must be numbers")
     if table.shape != shape:
-        raise _damaged(f"the {what} of {name} have the shape {table.shape}, not {shape}")
+        raise _damaged(f"the {key} of {name} have the shape {table.shape}, not {shape}")
     return table
 
 

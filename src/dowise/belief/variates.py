@@ -1,7 +1,7 @@
 """Beta and gamma variates in single precision, many lanes at a time.
 
-No function calls into libm and none branches, so LLVM turns a loop over lanes into vector code. All
-methods are exact.
+The functions neither call libm nor branch, so LLVM vectorises loops over lanes. All methods are
+exact.
 
 **Random bits.** Lane i of attempt k of a stream is a function of a hash of (key of the stream, k,
 i), by SplitMix64's finaliser (Steele, Lea & Flood 2014); there is no state. Two lanes share a hash,
@@ -34,16 +34,16 @@ accepted for a ≥ 3, more than 0.99 for a ≥ 8, and nearly all if a and b are 
 
 *The quick acceptance.* G − κ is below the cubic polynomial that has its value and slope at 0 and
 its values at the ends of [−l, h], because its fourth derivative is positive there (the test checks
-this as well). Integrated, this is E(s) = s²(e₀ + e₁s + e₂s² + e₃s³) ≥ −log of the probability, and
-u ≤ 1 − E(s) accepts almost every lane without a logarithm.
+this as well). Integrated, it gives E(s) = s²(e₀ + e₁s + e₂s² + e₃s³) ≥ −log of that probability,
+so u ≤ 1 − E(s) accepts almost every lane without a logarithm.
 
 **Gamma variates**, for rows with a parameter below 1, by shape:
 
 - a whole shape up to 4: minus the logarithm of a product of that many uniforms (Erlang);
 - any other shape of at least 1: Marsaglia & Tsang (2000), "A simple method for generating gamma
-  variables", with Box–Muller normals; the few lanes that reject are drawn again one by one;
-- a shape α below 1: a variate of shape α + 1 times U^(1/α) (same source), in logarithms, because
-  its value underflows where its logarithm does not.
+  variables", with Box–Muller normals; the few rejected lanes are drawn again one by one;
+- a shape α below 1: a variate of shape α + 1 times U^(1/α) (also Marsaglia & Tsang), as a
+  logarithm, because the variate itself may underflow.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def stream_key(key0, key1, number):
 
 
 @SMALL
-def at(key, counter):
-    """Return the number that is hashed for a counter; consecutive ones differ by GOLDEN."""
+def hash_input(key, counter):
+    """Return the input of the hash for a counter; those of successive counters differ by GOLDEN."""
     return key + uint64(counter) * GOLDEN
 
 
@@ -199,10 +199,10 @@ def cell_end(cell):
     return from_one(np.int32(cell << int32(13))) - float32(1 - 2.0**-10)
 
 
-LARGEST_PRODUCT = 4  # with more logarithms the normals are faster
-LARGEST_ORDERED = 4  # with more uniforms the product is faster
+MAX_PRODUCT_SHAPE = 4  # with more logarithms the normals are faster
+MAX_ORDERED_SHAPE = 4  # with more uniforms the product is faster
 
-_WIDEST, _FARTHEST = 0.6, 4.0  # range of E: v and w above 0.4, and 4 standard deviations
+_MAX_CHANGE, _MAX_DEVIATIONS = 0.6, 4.0  # range of E: v and w above 0.4, and 4 standard deviations
 
 
 class Fit(NamedTuple):
@@ -223,8 +223,8 @@ class Fit(NamedTuple):
 
 
 @SMALL
-def _fall(s, r, rho, slope):
-    """Return G(s), for slope = m (1 + ρ)."""
+def _slope_over_s(s, r, rho, slope):
+    """Return G(s) = −M'(s)/s, for slope = m (1 + ρ)."""
     v, w = 1 + s, 1 - rho * s
     return (slope * (v + w) / (r * v * v + w * w) - 2 * rho) / (v * w)
 
@@ -232,88 +232,94 @@ def _fall(s, r, rho, slope):
 @CALLED
 def fit(a, b):
     """Return the constants of two shapes, 1 ≤ a ≤ b."""
-    one, other = 2 * a - 1, 2 * b - 1  # A and B
-    rho = (other + 5 * one) / (5 * other + one)
-    more = 1 + rho
-    m = one * more + 2 * rho
-    r = m / (other * more + 2)
-    top, spare = 2 * m * more / (1 + r) - 2 * rho, 1 / (one + 3)
-    kappa = top - spare
+    upper_a, upper_b = 2 * a - 1, 2 * b - 1  # A and B
+    rho = (upper_b + 5 * upper_a) / (5 * upper_b + upper_a)
+    rho1 = 1 + rho
+    m = upper_a * rho1 + 2 * rho
+    r = m / (upper_b * rho1 + 2)
+    at_0, margin = 2 * m * rho1 / (1 + r) - 2 * rho, 1 / (upper_a + 3)  # G(0), G(0) − κ
+    kappa = at_0 - margin
     scale = 1 / math.sqrt(kappa)
-    tilt = (top / 2 + rho) * ((1 - rho) - 4 * (r - rho) / (1 + r)) - top * (1 - rho)
-    low = min(_WIDEST, _FARTHEST * scale)
-    high = min(_WIDEST / rho, _FARTHEST * scale)
-    left = (_fall(-low, r, rho, m * more) - top + tilt * low) / (low * low)
-    right = (_fall(high, r, rho, m * more) - top - tilt * high) / (high * high)
+    tilt = (at_0 / 2 + rho) * ((1 - rho) - 4 * (r - rho) / (1 + r)) - at_0 * (1 - rho)
+    low = min(_MAX_CHANGE, _MAX_DEVIATIONS * scale)
+    high = min(_MAX_CHANGE / rho, _MAX_DEVIATIONS * scale)
+    left = (_slope_over_s(-low, r, rho, m * rho1) - at_0 + tilt * low) / (low * low)
+    right = (_slope_over_s(high, r, rho, m * rho1) - at_0 - tilt * high) / (high * high)
     third = (right - left) / (high + low)
     second = left + third * low
-    return Fit(a, b, r, rho, kappa, scale, -low, high, spare / 2, tilt / 3, second / 4, third / 5)
+    return Fit(a, b, r, rho, kappa, scale, -low, high, margin / 2, tilt / 3, second / 4, third / 5)
 
 
 @SMALL
-def _parts(s, r, rho):
-    """Return (x, 1 − x) for s."""
+def _beta_of(s, r, rho):
+    """Return the variate x of s, and 1 − x."""
     v, w = float32(1) + s, float32(1) - rho * s
     x, y = (r * v) * v, w * w
-    whole = float32(1) / (x + y)
-    return x * whole, y * whole
+    scale = float32(1) / (x + y)
+    return x * scale, y * scale
 
 
 @SMALL
-def _is_sure(s, end, low, high, e0, e1, e2, e3):
+def _is_accepted_quickly(s, end, low, high, e0, e1, e2, e3):
     """Return True if s is accepted for every uniform of the cell that ends at `end`."""
     s2 = s * s
-    left_out = s2 * ((e0 + e1 * s) + s2 * (e2 + e3 * s))
-    return (s >= low) & (s <= high) & (end <= float32(1) - left_out)
+    bound = s2 * ((e0 + e1 * s) + s2 * (e2 + e3 * s))
+    return (s >= low) & (s <= high) & (end <= float32(1) - bound)
 
 
 @INLINED
-def _by_normals(key, first, f, out, rest, lanes):
+def _by_normals(key, first, f, out, complement, lanes):
     r, rho, scale = float32(f.r), float32(f.rho), float32(f.scale)
     low, high = float32(f.low), float32(f.high)
     e0, e1, e2, e3 = float32(f.e0), float32(f.e1), float32(f.e2), float32(f.e3)
     half = (lanes + 1) // 2
-    z = at(key, first)
+    z = hash_input(key, first)
     for i in range(half):
         bits = mix(z)
         z += GOLDEN
         out[i], out[half + i] = normals(bits, scale)
-        one, other = cells(bits)
-        rest[i], rest[half + i] = cell_end(one), cell_end(other)
+        cell, other_cell = cells(bits)
+        complement[i], complement[half + i] = cell_end(cell), cell_end(other_cell)
     for i in range(2 * half):  # short loops overlap with themselves
         s = out[i]
-        sure = _is_sure(s, rest[i], low, high, e0, e1, e2, e3)
-        x, y = _parts(s, r, rho)
-        out[i], rest[i] = x if sure else float32(-1), y if sure else s
+        is_accepted = _is_accepted_quickly(s, complement[i], low, high, e0, e1, e2, e3)
+        x, y = _beta_of(s, r, rho)
+        out[i], complement[i] = x if is_accepted else float32(-1), y if is_accepted else s
     for start in range(0, lanes, SCAN):
         part = out[start : min(start + SCAN, lanes)]
-        still_open = 0
+        rejected = 0
         for i in range(len(part)):
-            still_open += part[i] < float32(0)
-        if still_open:
+            rejected += part[i] < float32(0)
+        if rejected:
             for i in range(start, start + len(part)):
                 if out[i] < float32(0):
-                    z = at(key, first + (i if i < half else i - half))
-                    s = _settle(z, i < half, rest[i], f)
-                    out[i], rest[i] = _parts(s, r, rho)
+                    z = hash_input(key, first + (i if i < half else i - half))
+                    s = _exact_beta(z, i < half, complement[i], f)
+                    out[i], complement[i] = _beta_of(s, r, rho)
 
 
 @CALLED
-def _settle(z, is_one, s, f):
-    """Return the accepted s, by the exact test in double precision, from the first attempt on."""
+def _exact_beta(z, is_first, s, f):
+    """Return the accepted s, by the exact test in double precision, from the first attempt on.
+
+    `is_first` is True for lane i, False for lane i + half, which shares the hash.
+    """
     while True:
-        bits, more = mix(z), mix(z + ATTEMPT)
-        one, other = cells(bits)
-        u = (one + uniform(more)) / 1024 if is_one else (other + other_uniform(more)) / 1024
+        bits, more_bits = mix(z), mix(z + ATTEMPT)
+        cell, other_cell = cells(bits)
+        if is_first:
+            u = (cell + uniform(more_bits)) / 1024
+        else:
+            u = (other_cell + other_uniform(more_bits)) / 1024
         v, w = 1 + float64(s), 1 - f.rho * s
         if v > 0 and w > 0:
-            whole = (f.r * v * v + w * w) / (1 + f.r)
-            kept = (2 * f.a - 1) * log64(v) + (2 * f.b - 1) * log64(w) - (f.a + f.b) * log64(whole)
-            if log64(u) < kept + 0.5 * f.kappa * float64(s) * s:
+            ratio = (f.r * v * v + w * w) / (1 + f.r)  # S(s) / S(0)
+            m = (2 * f.a - 1) * log64(v) + (2 * f.b - 1) * log64(w) - (f.a + f.b) * log64(ratio)
+            if log64(u) < m + 0.5 * f.kappa * float64(s) * s:
                 return s
         z += ATTEMPT + ATTEMPT
-        one_s, other_s = normals(mix(z), float32(f.scale))
-        s = one_s if is_one else other_s
+        s, other_s = normals(mix(z), float32(f.scale))
+        s = s if is_first else other_s
 
 
 @SMALL
@@ -327,13 +333,13 @@ def _from_log(x):
     ) * r2
     p += (float32(1.3981999507e-3) + float32(1.9875691500e-4) * r) * (r2 * r2)
     power = np.int32((np.int32(k) + int32(127)) << int32(23)).view(np.float32)
-    more = power * (r + p * r2)  # e^x = power + more
-    return (float32(1) - power) - more, power + more
+    remainder = power * (r + p * r2)  # e^x = power + remainder
+    return (float32(1) - power) - remainder, power + remainder
 
 
 @SMALL
 def _uniforms(key, first, out, half):
-    z = at(key, first)
+    z = hash_input(key, first)
     for i in range(half):
         bits = mix(z)
         z += GOLDEN
@@ -341,100 +347,95 @@ def _uniforms(key, first, out, half):
 
 
 @INLINED
-def _by_product(key, first, factors, b, out, rest, lanes):
+def _by_product(key, first, factors, b, out, complement, lanes):
     half = (lanes + 1) // 2
     for i in range(2 * half):
-        rest[i] = float32(0)
+        complement[i] = float32(0)
     for factor in range(factors):
         power = float32(1 / (b + factor))
         _uniforms(key + uint64(factor) * ATTEMPT, first, out, half)
         for i in range(2 * half):
-            rest[i] += log32(out[i]) * power
+            complement[i] += log32(out[i]) * power
     for i in range(2 * half):
-        out[i], rest[i] = _from_log(rest[i])
+        out[i], complement[i] = _from_log(complement[i])
 
 
 @INLINED
-def _by_order(key, first, uniforms, out, rest, lanes):
-    """Fill `rest` with the second smallest of some uniforms, and `out` with the smallest."""
+def _by_order(key, first, uniforms, out, complement, lanes):
+    """Fill `complement` with the second smallest of some uniforms, and `out` with the smallest."""
     half = (lanes + 1) // 2
     for i in range(2 * half):
-        rest[i] = float32(1)
+        complement[i] = float32(1)
     _uniforms(key, first, out, half)
     for number in range(1, uniforms):
-        z = at(key + uint64(number) * ATTEMPT, first)
+        z = hash_input(key + uint64(number) * ATTEMPT, first)
         for i in range(half):
             bits = mix(z)
             z += GOLDEN
             x, y = uniform(bits), other_uniform(bits)
-            rest[i] = min(rest[i], max(out[i], x))
+            complement[i] = min(complement[i], max(out[i], x))
             out[i] = min(out[i], x)
-            rest[half + i] = min(rest[half + i], max(out[half + i], y))
+            complement[half + i] = min(complement[half + i], max(out[half + i], y))
             out[half + i] = min(out[half + i], y)
     for i in range(2 * half):
-        out[i], rest[i] = rest[i], float32(1) - rest[i]
+        out[i], complement[i] = complement[i], float32(1) - complement[i]
 
 
 @CALLED
-def _in_order(key, first, a, b, out, rest, lanes):
-    """Fill `out` and `rest` as `betas` does, for a ≤ b."""
-    whole = int(a)
-    if a != whole or whole > LARGEST_PRODUCT:
-        _by_normals(key, first, fit(a, b), out, rest, lanes)
+def _in_order(key, first, a, b, out, complement, lanes):
+    """Fill `out` and `complement` as `betas` does, for a ≤ b."""
+    shape = int(a)
+    if a != shape or shape > MAX_PRODUCT_SHAPE:
+        _by_normals(key, first, fit(a, b), out, complement, lanes)
     elif b == 1:
         half = (lanes + 1) // 2
         _uniforms(key, first, out, half)
         for i in range(2 * half):
-            rest[i] = float32(1) - out[i]
-    elif whole == 2 and b <= LARGEST_ORDERED and b == int(b):
-        _by_order(key, first, int(b) + 1, out, rest, lanes)
+            complement[i] = float32(1) - out[i]
+    elif shape == 2 and b <= MAX_ORDERED_SHAPE and b == int(b):
+        _by_order(key, first, int(b) + 1, out, complement, lanes)
     else:
-        _by_product(key, first, whole, b, out, rest, lanes)
+        _by_product(key, first, shape, b, out, complement, lanes)
 
 
 @CALLED
-def betas(key, first, a, b, out, rest, lanes):
-    """Fill out[:lanes] with Beta(a, b) variates x and rest[:lanes] with 1 − x.
+def betas(key, first, a, b, out, complement, lanes):
+    """Fill out[:lanes] with Beta(a, b) variates x and complement[:lanes] with 1 − x.
 
     Both shapes are at least 1. `first` is the number of the first lane in the stream. `out` and
-    `rest` have room for one more lane, which is scratch space if `lanes` is odd.
+    `complement` have room for one more lane, which is scratch space if `lanes` is odd.
     """
     if a <= b:
-        _in_order(key, first, a, b, out, rest, lanes)
+        _in_order(key, first, a, b, out, complement, lanes)
     else:
-        _in_order(key, first, b, a, rest, out, lanes)
+        _in_order(key, first, b, a, complement, out, lanes)
 
 
-LARGEST_ERLANG = 4  # a product of six uniforms could fall below float32's 2^-126
+MAX_ERLANG_SHAPE = 4  # a product of six uniforms could fall below float32's 2^-126
 
 
 @SMALL
-def _surely(t, cell, d):
+def _quick_gamma(t, cell, d):
     """Return Marsaglia & Tsang's candidate d·v³, v = 1 + t, if certainly accepted, else −1.
 
     The test is v > 0 and log u < h, where, with t = cx, h = 3d(log(1+t) − t + t²/2 − t³/3)
     = −d t⁴ (3/4 − 3t/5 + 3t²/6 − …). For t ≥ −½ the bracket is at most 3/4 − 3t/5 + 0.89t², and
-    1 + h ≤ e^h: so u < 1 − d t⁴ (3/4 − 3t/5 + 0.89t²) settles almost every case without a
-    logarithm, even if of u no more is known than its first ten bits, its cell.
+    1 + h ≤ e^h: so u < 1 − d t⁴ (3/4 − 3t/5 + 0.89t²) accepts almost every candidate without a
+    logarithm, even if only the first ten bits of u, its cell, are known.
     """
     v = float32(1) + t
     t2 = t * t
     bracket = (float32(0.75) - float32(0.6) * t) + float32(0.89) * t2
-    sure = (t >= float32(-0.5)) & (cell_end(cell) <= float32(1) - (d * t2) * (t2 * bracket))
-    return (d * v) * (v * v) if sure else float32(-1)
+    is_accepted = (t >= float32(-0.5)) & (cell_end(cell) <= float32(1) - (d * t2) * (t2 * bracket))
+    return (d * v) * (v * v) if is_accepted else float32(-1)
 
 
 @INLINED
-def _erlang(key, first, shape, out, lanes):
+def _erlang(key, first, factors, out, lanes):
     half = (lanes + 1) // 2
-    z = at(key, first)
-    for i in range(half):
-        bits = mix(z)
-        z += GOLDEN
-        out[i] = uniform(bits)
-        out[half + i] = other_uniform(bits)
-    for factor in range(1, shape):
-        z = at(key + uint64(factor) * ATTEMPT, first)
+    _uniforms(key, first, out, half)
+    for factor in range(1, factors):
+        z = hash_input(key + uint64(factor) * ATTEMPT, first)
         for i in range(half):
             bits = mix(z)
             z += GOLDEN
@@ -449,37 +450,37 @@ def _marsaglia_tsang(key, first, shape, out, lanes):
     d = shape - 1 / 3
     c = 1 / math.sqrt(9 * d)
     half = (lanes + 1) // 2
-    z = at(key, first)
+    z = hash_input(key, first)
     for i in range(half):
         bits = mix(z)
         z += GOLDEN
         t, s = normals(bits, float32(c))
-        one, other = cells(bits)
-        out[i] = _surely(t, one, float32(d))
-        out[half + i] = _surely(s, other, float32(d))
+        cell, other_cell = cells(bits)
+        out[i] = _quick_gamma(t, cell, float32(d))
+        out[half + i] = _quick_gamma(s, other_cell, float32(d))
     for start in range(0, lanes, SCAN):
         part = out[start : min(start + SCAN, lanes)]
-        still_open = 0
+        rejected = 0
         for i in range(len(part)):
-            still_open += part[i] < float32(0)
-        if still_open:
+            rejected += part[i] < float32(0)
+        if rejected:
             for i in range(start, start + len(part)):
                 if out[i] < float32(0):
-                    upper = i < half
-                    out[i] = _gamma_settle(key, first + (i if upper else i - half), upper, d, c)
+                    is_first = i < half
+                    z = hash_input(key, first + (i if is_first else i - half))
+                    out[i] = _exact_gamma(z, is_first, d, c)
 
 
 @CALLED
-def _gamma_settle(key, counter, upper, d, c):
+def _exact_gamma(z, is_first, d, c):
     """Return a variate by the exact test in double precision, from the first attempt on."""
-    z = at(key, counter)
     while True:
-        bits, rest = mix(z), mix(z + ATTEMPT)
+        bits, more_bits = mix(z), mix(z + ATTEMPT)
         x, y = normals(bits, float32(1))
-        one, other = cells(bits)
-        u = (one + uniform(rest)) / 1024
-        if not upper:
-            x, u = y, (other + other_uniform(rest)) / 1024
+        cell, other_cell = cells(bits)
+        u = (cell + uniform(more_bits)) / 1024
+        if not is_first:
+            x, u = y, (other_cell + other_uniform(more_bits)) / 1024
         v = 1 + c * x
         v3 = v * v * v
         x2 = float64(x) * x
@@ -498,9 +499,9 @@ def gammas(key, first, shape, out, lanes):
     `first` is the number of the first lane in the stream. `out` has room for one more lane,
     which is scratch space if `lanes` is odd.
     """
-    whole = int(shape)
-    if whole == shape and whole <= LARGEST_ERLANG:
-        _erlang(key, first, whole, out, lanes)
+    factors = int(shape)
+    if factors == shape and factors <= MAX_ERLANG_SHAPE:
+        _erlang(key, first, factors, out, lanes)
     else:
         _marsaglia_tsang(key, first, shape, out, lanes)
 
@@ -515,7 +516,7 @@ def take_logs(key, first, shape, out, lanes):
         out[i] = log32(out[i])
     if shape < 1:
         # attempts are counted in pairs from 0 by `gammas`; the last counter is free
-        z = at(key - ATTEMPT, first)
+        z = hash_input(key - ATTEMPT, first)
         inverse = float32(1 / shape)
         for i in range(lanes):
             out[i] += log32(uniform(mix(z))) * inverse

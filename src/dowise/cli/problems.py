@@ -180,7 +180,7 @@ def check(
     values.
     """
     from dowise.belief import Belief
-    from dowise.belief.evidence import risen
+    from dowise.belief.evidence import likely_soft_edges
     from dowise.problem.tables import naming_the_file, read_table
 
     belief = Belief(read_problem(problem), evidence=True)
@@ -192,7 +192,7 @@ def check(
         from dowise.plotting import draw
         from dowise.plotting import picture as make_picture
 
-        suspected = (*evidence.suspected, *risen(belief))
+        suspected = (*evidence.suspected, *likely_soft_edges(belief))
         draw(make_picture(belief.problem, belief.edges(), suspected), picture)
     if as_json:
         more = {
@@ -332,13 +332,13 @@ def _favoured_edges(belief: Belief) -> list[str]:
     The edge whose odds grew most comes first. Two edges that cannot be told apart share one
     probability, so requiring one half for each would be too much.
     """
-    from dowise.belief.evidence import LIKELY
+    from dowise.belief.evidence import LIKELY_EDGE
 
     chances, ratios = belief.edges(), _odds_ratios(belief)
     return [
         edge
         for edge, ratio in ratios.items()
-        if chances[edge] > LIKELY and ratio >= _NOTABLE_ODDS_RATIO
+        if chances[edge] > LIKELY_EDGE and ratio >= _NOTABLE_ODDS_RATIO
     ]
 
 
@@ -356,7 +356,7 @@ def _evidence_blocks(
     belief: Belief, evidence: Evidence, columns: Container[str]
 ) -> Iterator[Block]:
     """The alarm, the missing edges, the doubtful ones, and what was left out."""
-    from dowise.belief.evidence import in_words
+    from dowise.belief.evidence import describe_bayes_factor
 
     priors, chances = belief.problem.edge_priors, belief.edges()
     used, records = _used_records(belief), evidence.records
@@ -382,7 +382,7 @@ def _evidence_blocks(
                 f"{pluralize(silent, 'edge')} that no record tells of left out; --json has all"
             )
     if priors:
-        texts = {edge: in_words(ratio) for edge, ratio in _odds_ratios(belief).items()}
+        texts = {edge: describe_bayes_factor(ratio) for edge, ratio in _odds_ratios(belief).items()}
         for edge in belief.undecidable_edges:
             texts[edge] = "nothing: no arm needs it"
         yield Heading("Doubtful edges")

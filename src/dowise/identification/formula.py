@@ -2,12 +2,12 @@
 
     P_{B=b}(Y=y) = Σ_{a,c} P(C=c | A=a, B=b) Σ_{b'} P(A=a, B=b') P(Y=y | A=a, B=b', C=c)
 
-A formula is a tree of terms, products, quotients and sums. A term P_Z(v | w) is read off the data
-of the experiments on Z. Variables denote their values; a sum binds its variables, and a variable
-that is bound again inside is a different one, which is printed with a prime.
+A formula is a tree of terms, products, quotients and sums. A term P_Z(v | w) is estimated from the
+data of the experiments on Z. A variable denotes its value. A sum binds its variables; a variable
+that is bound again inside a sum is another variable, which is printed with a prime.
 
-The constructors `product`, `quotient` and `total` simplify as they build: they merge P(a) P(b | a)
-into P(a, b), cancel common factors of a quotient, and drop a conditional that sums to 1.
+The constructors `product`, `quotient` and `total` simplify: they merge P(a) P(b | a) into P(a, b),
+cancel common factors of a quotient, and drop a conditional that sums to 1.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Term:
 
     @cached_property
     def free(self) -> Names:
-        """Variables whose values the term depends on."""
+        """Variables whose values the expression depends on."""
         return self.experiment | self.variables | self.given
 
     def terms(self) -> tuple[Term, ...]:
-        """Return the term itself."""
+        """Return all terms of the expression."""
         return (self,)
 
 
@@ -48,11 +48,11 @@ class Product:
 
     @cached_property
     def free(self) -> Names:
-        """Variables whose values it depends on."""
+        """Variables whose values the expression depends on."""
         return frozenset().union(*(factor.free for factor in self.factors))
 
     def terms(self) -> tuple[Term, ...]:
-        """Return all terms in it."""
+        """Return all terms of the expression."""
         return tuple(term for factor in self.factors for term in factor.terms())
 
 
@@ -65,11 +65,11 @@ class Quotient:
 
     @cached_property
     def free(self) -> Names:
-        """Variables whose values it depends on."""
+        """Variables whose values the expression depends on."""
         return self.top.free | self.bottom.free
 
     def terms(self) -> tuple[Term, ...]:
-        """Return all terms in it."""
+        """Return all terms of the expression."""
         return self.top.terms() + self.bottom.terms()
 
 
@@ -82,11 +82,11 @@ class Sum:
 
     @cached_property
     def free(self) -> Names:
-        """Variables whose values it depends on."""
+        """Variables whose values the expression depends on."""
         return self.body.free - self.bound
 
     def terms(self) -> tuple[Term, ...]:
-        """Return all terms in it."""
+        """Return all terms of the expression."""
         return self.body.terms()
 
 
@@ -107,16 +107,15 @@ def product(factors: Iterable[Expression]) -> Expression:
             below.append(factor.bottom)
         else:
             above.append(factor)
-    bottom_factors = [x for part in below for x in _factors(part)]
-    top, bottom = _cancelled(_merged(above), _merged(bottom_factors))
-    return quotient(_plain_product(top), _plain_product(bottom))
+    bottom_factors = [x for part in below for x in factors_of(part)]
+    top, bottom = Counter(_merged(above)), Counter(_merged(bottom_factors))
+    common = top & bottom
+    return quotient(_plain_product(top - common), _plain_product(bottom - common))
 
 
 def quotient(top: Expression, bottom: Expression) -> Expression:
     """Return the quotient, simplified if the bottom is 1."""
-    if bottom == _ONE:
-        return top
-    return Quotient(top, bottom)
+    return top if bottom == _ONE else Quotient(top, bottom)
 
 
 def total(bound: Collection[str], body: Expression) -> Expression:
@@ -124,22 +123,21 @@ def total(bound: Collection[str], body: Expression) -> Expression:
     names = frozenset(bound) & body.free
     if isinstance(body, Sum) and not names & body.bound:
         return total(names | body.bound, body.body)
-    factors = list(_factors(body))
+    factors = list(factors_of(body))
     nested = [x for x in factors if isinstance(x, Sum)]
     if len(nested) == 1:  # Σ_a f(a) Σ_b g(a, b) = Σ_{a,b} f(a) g(a, b), if f does not depend on b
-        rest = [x for x in factors if x is not nested[0]]
-        if not nested[0].bound & frozenset().union(names, *(x.free for x in rest)):
-            return total(names | nested[0].bound, product([*rest, nested[0].body]))
+        outer = [x for x in factors if x is not nested[0]]
+        if not nested[0].bound & frozenset().union(names, *(x.free for x in outer)):
+            return total(names | nested[0].bound, product([*outer, nested[0].body]))
     for name in sorted(names):
         holders = [i for i, factor in enumerate(factors) if name in factor.free]
         if len(holders) > 1:
             continue
         term = factors[holders[0]]
         if isinstance(term, Term) and name in term.variables:
-            left = term.variables - {name}
-            factors[holders[0] : holders[0] + 1] = (
-                [Term(term.experiment, left, term.given)] if left else []
-            )
+            variables = term.variables - {name}
+            summed = [Term(term.experiment, variables, term.given)] if variables else []
+            factors[holders[0] : holders[0] + 1] = summed
             return total(names - {name}, product(factors))
     return Sum(names, body) if names else body
 
@@ -147,23 +145,24 @@ def total(bound: Collection[str], body: Expression) -> Expression:
 _ONE = Product(())
 
 
-def _factors(expression: Expression) -> tuple[Expression, ...]:
+def factors_of(expression: Expression) -> tuple[Expression, ...]:
+    """Return the factors of a product, or the expression itself."""
     return expression.factors if isinstance(expression, Product) else (expression,)
 
 
-def _plain_product(factors: list[Expression]) -> Expression:
-    ordered = sorted(factors, key=_place)
+def _plain_product(factors: Counter[Expression]) -> Expression:
+    ordered = sorted(factors.elements(), key=_sort_key)
     return ordered[0] if len(ordered) == 1 else Product(tuple(ordered))
 
 
-def _place(expression: Expression) -> tuple[int, str]:
-    """Return a sort key, so that equal products are equal: terms come first."""
+def _sort_key(expression: Expression) -> tuple[int, str]:
+    """Return a sort key that puts terms first, so that equal products compare equal."""
     kind = (Term, Product, Quotient, Sum).index(type(expression))
-    return kind, _whole(expression, _BY_NAME)
+    return kind, _to_string(expression, _BY_NAME)
 
 
 def _merged(factors: list[Expression]) -> list[Expression]:
-    """Apply P_Z(a | c) P_Z(b | a, c) = P_Z(a, b | c) as long as there are such pairs."""
+    """Apply P_Z(a | c) P_Z(b | a, c) = P_Z(a, b | c) to all such pairs."""
     merged = list(factors)
     for first in merged:
         for second in merged:
@@ -174,21 +173,14 @@ def _merged(factors: list[Expression]) -> list[Expression]:
                 and second.given == first.given | first.variables
                 and not second.variables & first.free
             ):
-                rest = [x for x in merged if x is not first and x is not second]
                 joint = Term(first.experiment, first.variables | second.variables, first.given)
-                return _merged([*rest, joint])
+                unchanged = [x for x in merged if x is not first and x is not second]
+                return _merged([*unchanged, joint])
     return merged
 
 
-def _cancelled(
-    top: list[Expression], bottom: list[Expression]
-) -> tuple[list[Expression], list[Expression]]:
-    common = Counter(top) & Counter(bottom)
-    return list((Counter(top) - common).elements()), list((Counter(bottom) - common).elements())
-
-
 class _ByName(Writer):
-    """Writer that uses names only: an order that does not depend on the choice of symbols."""
+    """Writer of names only, for an order that does not depend on the choice of symbols."""
 
     def event(self, name: str, label: str | None = None, primes: int = 0) -> str:
         assert label is None
@@ -203,23 +195,23 @@ _BY_NAME = _ByName(str, str, str)
 
 def as_text(expression: Expression, notation: Notation | None = None) -> str:
     """Return the expression as text: P_{B=b}(C=c | A=a)."""
-    return _whole(expression, (notation or _default_notation(expression)).text)
+    return _to_string(expression, (notation or _default_notation(expression)).text)
 
 
 def as_latex(expression: Expression, notation: Notation | None = None) -> str:
     """Return the expression in LaTeX, without the dollar signs."""
-    return _whole(expression, (notation or _default_notation(expression)).latex)
+    return _to_string(expression, (notation or _default_notation(expression)).latex)
 
 
 def _default_notation(expression: Expression) -> Notation:
     return Notation(tuple(sorted(frozenset().union(*(term.free for term in expression.terms())))))
 
 
-def _whole(expression: Expression, write: Writer) -> str:
-    return _written(expression, write, dict.fromkeys(expression.free, 0))
+def _to_string(expression: Expression, write: Writer) -> str:
+    return _write(expression, write, dict.fromkeys(expression.free, 0))
 
 
-def _written(expression: Expression, write: Writer, primes: Mapping[str, int]) -> str:
+def _write(expression: Expression, write: Writer, primes: Mapping[str, int]) -> str:
     def events(group: Names) -> list[str]:
         return [write.event(name, primes=primes.get(name, 0)) for name in sorted(group)]
 
@@ -229,13 +221,13 @@ def _written(expression: Expression, write: Writer, primes: Mapping[str, int]) -
         )
     if isinstance(expression, Quotient):
         return write.ratio(
-            _written(expression.top, write, primes), _written(expression.bottom, write, primes)
+            _write(expression.top, write, primes), _write(expression.bottom, write, primes)
         )
     if isinstance(expression, Sum):
         inner = {**primes, **{name: primes.get(name, -1) + 1 for name in expression.bound}}
         over = write.sum(write.value(name, inner[name]) for name in sorted(expression.bound))
-        return over + _written(expression.body, write, inner)
-    parts = [_written(factor, write, primes) for factor in expression.factors]
+        return over + _write(expression.body, write, inner)
+    parts = [_write(factor, write, primes) for factor in expression.factors]
     if len(parts) > 1:  # a sum inside a product needs brackets unless it comes last
         parts = [
             f"[{part}]" if isinstance(factor, Sum) and i + 1 < len(parts) else part

@@ -4,8 +4,8 @@ gID (Lee, Correa & Bareinboim 2019), with Tian's (2002) identification of a fact
 distribution of one experiment. The graph may have bidirected edges.
 
 A factor Q[S] = P_{V∖S}(S) is the distribution of a set S of variables when all others are set.
-P_x(y) is a sum of a product of the factors of the c-components of G∖X, each of which is an effect
-itself; and from an experiment on Z the factors of the c-components of G∖Z are products of
+P_x(y) is a sum over the product of the factors of the c-components of G∖X, each of which is itself
+an effect. From an experiment on Z, the factors of the c-components of G∖Z are products of
 conditionals of P_Z.
 
 >>> from dowise.identification.formula import as_text
@@ -38,7 +38,7 @@ from dowise.problem import Problem
 from dowise.problem.formulas import Notation, formulas, notation_of
 
 Names = frozenset[str]
-MAX_SUBSETS = 256  # sets of experiments that are tried for one intervention set
+MAX_SUBSETS = 256  # sets of experiments to try for one intervention set
 _log = logging.getLogger("dowise")
 
 
@@ -75,7 +75,7 @@ def identify(
 
 
 class _Task(NamedTuple):
-    """P_fixed(target), reduced to causes of the target; idle variables are fixed as well."""
+    """P_fixed(target), reduced to the ancestors of the target; idle variables are fixed as well."""
 
     graph: CausalGraph
     everything: Names
@@ -116,8 +116,8 @@ class Identifier:
     def _task(self, target: Names, settings: Names) -> _Task:
         """Reduce an effect to the ancestors of the target.
 
-        Other variables make no difference. Those that are not ancestors once the settings are made
-        are idle: they may be set as well, to any value.
+        Other variables make no difference. Variables that are no longer ancestors after the
+        intervention are idle: they may be set as well, to any value.
         """
         key = target, settings
         if key not in self._tasks:
@@ -137,31 +137,31 @@ class Identifier:
             if not experiment & component:
                 key = task.everything, component, experiment
                 if key not in self._factors:
-                    left = task.graph.subgraph(task.everything - experiment)
-                    self._factors[key] = _from_experiment(left, component, experiment)
+                    graph = task.graph.subgraph(task.everything - experiment)
+                    self._factors[key] = _from_experiment(graph, component, experiment)
                 if self._factors[key] is not None:
                     return self._factors[key]
         return None
 
 
 def _from_experiment(graph: CausalGraph, component: Names, experiment: Names) -> Expression | None:
-    """Return Q[component] from P_experiment, in the graph of the variables it does not set."""
+    """Return Q[component] from P_experiment; the graph has the variables it does not set."""
     around = graph.c_component(min(component))
     order = graph.topological_order()
     conditionals = []
     for i, name in enumerate(order):
         if name in around:
             before = graph.subgraph(order[: i + 1])
-            together = before.c_component(name)
-            given = together.union(*(before.parents(v) for v in together)) - {name}
-            conditionals.append(Term(experiment, frozenset({name}), given))
+            district = before.c_component(name)
+            condition = district.union(*(before.parents(v) for v in district)) - {name}
+            conditionals.append(Term(experiment, frozenset({name}), condition))
     return _narrowed(graph, component, around, product(conditionals))
 
 
 def _narrowed(
     graph: CausalGraph, target: Names, around: Names, factor: Expression
 ) -> Expression | None:
-    """Tian's Identify: Q[target] from Q[around], both one c-component of their own subgraphs."""
+    """Tian's Identify: Q[target] from Q[around], each a c-component of its own subgraph."""
     inner = graph.subgraph(around)
     ancestors = inner.ancestors(target)
     if ancestors == target:
@@ -181,12 +181,8 @@ def _narrowed(
 
 
 def _components(graph: CausalGraph) -> tuple[Names, ...]:
-    """The c-components, in the order of their first names."""
-    found: list[Names] = []
-    for name in graph.variables:
-        if not any(name in component for component in found):
-            found.append(graph.c_component(name))
-    return tuple(found)
+    """Return the c-components, in the order of their first names."""
+    return tuple(dict.fromkeys(graph.c_component(name) for name in graph.variables))
 
 
 @dataclass(frozen=True)
@@ -226,7 +222,7 @@ class Estimator:
 
     @property
     def any_value(self) -> tuple[str, ...]:
-        """Variables whose value is free, by name: each value gives an estimator."""
+        """Names of variables with a free value: each value gives an estimator."""
         return tuple(sorted(self.formula.free - self.settings - {self.reward}))
 
     @property
@@ -260,14 +256,14 @@ def estimators(problem: Problem) -> Mapping[Names, tuple[Estimator, ...]]:
     Examples
     --------
     >>> from dowise.problem import load_problem
-    >>> [len(ways) for ways in estimators(load_problem("task1")).values()]
+    >>> [len(formulas) for formulas in estimators(load_problem("task1")).values()]
     [1, 2]
     """
     return _cached_estimators(*_arguments(problem))
 
 
 def iter_estimators(problem: Problem) -> Iterator[tuple[Estimator, ...]]:
-    """Yield the estimators of one set after the other: on large problems all take minutes."""
+    """Yield the estimators of each set as they are found: on large problems all take minutes."""
     return _iter_estimators(*_arguments(problem))
 
 
@@ -297,19 +293,21 @@ def _iter_estimators(
 def _formulas(
     identifier: Identifier, reward: str, settings: Names, sets: tuple[Names, ...]
 ) -> list[Expression]:
-    others = [names for names in sets if names != settings]
+    experiments = [names for names in sets if names != settings]
     distinct: dict[Expression, None] = {Term(settings, frozenset({reward})): None}
-    groups = (group for size in range(1, len(others) + 1) for group in combinations(others, size))
+    sizes = range(1, len(experiments) + 1)
+    groups = (group for size in sizes for group in combinations(experiments, size))
     for group in islice(groups, MAX_SUBSETS):
         formula = identifier.effect(frozenset({reward}), settings, group)
         if formula is not None:
             distinct.setdefault(formula)
-    if 2 ** len(others) - 1 > MAX_SUBSETS:
+    total_groups = 2 ** len(experiments) - 1
+    if total_groups > MAX_SUBSETS:
         _log.info(
             "estimators of %s: tried the %d smallest of %d sets of experiments",
             sorted(settings),
             MAX_SUBSETS,
-            2 ** len(others) - 1,
+            total_groups,
         )
     return list(distinct)
 
@@ -317,9 +315,9 @@ def _formulas(
 def describe_formulas(problem: Problem) -> dict[str, Any]:
     """Return JSON data of formulas: the reward of each arm in factors, and all its estimators.
 
-    Also the symbol for any value of each variable, and all doubtful edges.
+    The data include the symbol for any value of each variable, and all doubtful edges.
     """
-    ways = estimators(problem)
+    by_set = estimators(problem)
     return {
         "formulas": [
             {
@@ -327,19 +325,18 @@ def describe_formulas(problem: Problem) -> dict[str, Any]:
                 "text": str(formula),
                 "latex": formula.latex(),
                 "seen": formula.is_seen,
-                "estimators": [_describe(way) for way in ways[formula.arm.variables]],
+                "estimators": [
+                    {
+                        "text": str(estimator),
+                        "latex": estimator.latex(),
+                        "direct": estimator.is_direct,
+                        "any": list(estimator.any_value),
+                    }
+                    for estimator in by_set[formula.arm.variables]
+                ],
             }
             for formula in formulas(problem)
         ],
         "symbols": dict(notation_of(problem).symbols),
         "doubtful_edges": list(problem.edge_priors),
-    }
-
-
-def _describe(way: Estimator) -> dict[str, Any]:
-    return {
-        "text": str(way),
-        "latex": way.latex(),
-        "direct": way.is_direct,
-        "any": list(way.any_value),
     }

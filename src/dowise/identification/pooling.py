@@ -1,8 +1,8 @@
 """Pooling of estimators by least-variance weights: the kernels of z²ID.
 
-Lane 0 of a value is the data, the others are bootstrap resamples; the second half of the lanes
-repeats the first with undefined quotients set to 1 instead of 0, so an estimate is undefined in a
-lane where the halves differ.
+Lane 0 of a value is computed from the data, the other lanes from bootstrap resamples. The second
+half of the lanes repeats the first with undefined quotients set to 1 instead of 0, so an estimate
+is undefined in a lane where the halves differ.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from dowise._core.kernels import kernel
 
-LANES_PER_ESTIMATOR = 5  # fewer resamples per estimator determine the covariance too badly
-MAX_UNDEFINED = 0.1  # an estimator that is undefined on a larger share of resamples is left out
-_CONSTANT = 1e-15  # a variance up to this is rounding
+LANES_PER_ESTIMATOR = 5  # with fewer resamples per estimator the covariance is too noisy
+MAX_UNDEFINED = 0.1  # share of resamples on which an estimator may be undefined
+_MIN_VARIANCE = 1e-15  # a smaller variance is rounding
 
 
 @kernel()
@@ -48,33 +48,35 @@ def pool_estimates(
 ) -> None:
     """Compute θ̂ and s² of every arm; arm a has estimators results[offsets[a]:offsets[a + 1]].
 
-    An estimator is left out if it is undefined on the data or on too many of the resamples, and one
-    that never varies if there are others. The covariance is that over the resamples on which all
-    kept estimators are defined; if these are fewer than five per estimator, those most often
-    undefined are left out as well. An arm without a defined estimator gets NaN.
+    An estimator is left out if it is undefined on the data or on too many resamples, or if it never
+    varies and others do. The covariance is taken over the resamples on which all chosen estimators
+    are defined; if there are fewer than five per estimator, those most often undefined are left out
+    as well. An arm without a defined estimator gets NaN.
     """
     for a in range(len(means)):
         slots = results[offsets[a] : offsets[a + 1]]
         share = weights[offsets[a] : offsets[a + 1]]
         share[:] = 0.0
         means[a] = variances[a] = np.nan
-        kept, missing = _defined(values, lanes, slots)
-        if len(kept) == 0:
+        chosen, missing = _defined(values, lanes, slots)
+        if len(chosen) == 0:
             continue
-        kept, usable = _with_enough_lanes(values, lanes, slots, kept, missing)
-        covariance = _covariance(values, lanes, slots[kept], usable)
+        chosen, usable = _with_enough_lanes(values, lanes, slots, chosen, missing)
+        covariance = _covariance(values, lanes, slots[chosen], usable)
         varying = _varying(covariance)
         if len(varying) == 0:
-            means[a], variances[a] = values[slots[kept[0]], 0], 0.0
-            share[kept[0]] = 1.0
+            means[a], variances[a] = values[slots[chosen[0]], 0], 0.0
+            share[chosen[0]] = 1.0
             continue
-        means[a], variances[a] = _weighted(values, slots, kept[varying], covariance, varying, share)
+        means[a], variances[a] = _weighted(
+            values, slots, chosen[varying], covariance, varying, share
+        )
 
 
 @kernel()
 def _defined(values: Any, lanes: Any, slots: Any) -> Any:
-    """Return the estimators defined on the data and most resamples, and how often they are not."""
-    kept, missing = np.empty(len(slots), dtype=np.int64), np.empty(len(slots), dtype=np.int64)
+    """Return the estimators defined on the data and most resamples, and their undefined counts."""
+    chosen, missing = np.empty(len(slots), dtype=np.int64), np.empty(len(slots), dtype=np.int64)
     count = 0
     for i in range(len(slots)):
         value = values[slots[i]]
@@ -82,14 +84,14 @@ def _defined(values: Any, lanes: Any, slots: Any) -> Any:
         for lane in range(1, lanes):
             undefined += value[lane] != value[lanes + lane]
         if value[0] == value[lanes] and undefined <= MAX_UNDEFINED * (lanes - 1):
-            kept[count], missing[count] = i, undefined
+            chosen[count], missing[count] = i, undefined
             count += 1
-    return kept[:count], missing[:count]
+    return chosen[:count], missing[:count]
 
 
 @kernel()
 def _usable_lanes(values: Any, lanes: Any, slots: Any) -> Any:
-    """Return a mask of the resamples on which all of these are defined."""
+    """Return a mask of the resamples on which all estimators in `slots` are defined."""
     usable = np.ones(lanes, dtype=np.bool_)
     usable[0] = False
     for i in range(len(slots)):
@@ -100,20 +102,20 @@ def _usable_lanes(values: Any, lanes: Any, slots: Any) -> Any:
 
 
 @kernel()
-def _with_enough_lanes(values: Any, lanes: Any, slots: Any, kept: Any, missing: Any) -> Any:
-    """Return as many estimators as there are usable resamples for, and these resamples."""
-    count = len(kept)
-    usable = _usable_lanes(values, lanes, slots[kept])
+def _with_enough_lanes(values: Any, lanes: Any, slots: Any, chosen: Any, missing: Any) -> Any:
+    """Drop estimators until there are enough usable resamples; return both."""
+    count = len(chosen)
+    usable = _usable_lanes(values, lanes, slots[chosen])
     while count > 1 and usable.sum() < LANES_PER_ESTIMATOR * count:
         worst = count - 1
         for i in range(count):
             if missing[i] > missing[worst]:
                 worst = i
         for i in range(worst, count - 1):
-            kept[i], missing[i] = kept[i + 1], missing[i + 1]
+            chosen[i], missing[i] = chosen[i + 1], missing[i + 1]
         count -= 1
-        usable = _usable_lanes(values, lanes, slots[kept[:count]])
-    return kept[:count], usable
+        usable = _usable_lanes(values, lanes, slots[chosen[:count]])
+    return chosen[:count], usable
 
 
 @kernel()
@@ -129,42 +131,44 @@ def _covariance(values: Any, lanes: Any, slots: Any, usable: Any) -> Any:
     if number < 2:
         return covariance
     for i in range(count):
-        one = values[slots[i]]
+        a = values[slots[i]]
         for j in range(i + 1):
-            other = values[slots[j]]
+            b = values[slots[j]]
             total = 0.0
             for lane in range(1, lanes):
                 if usable[lane]:
-                    total += (one[lane] - centre[i]) * (other[lane] - centre[j])
+                    total += (a[lane] - centre[i]) * (b[lane] - centre[j])
             covariance[i, j] = covariance[j, i] = total / (number - 1)
     return covariance
 
 
 @kernel()
 def _varying(covariance: Any) -> Any:
-    """Return the estimators that vary: a constant one would get all the weight."""
+    """Return the estimators that vary, since a constant one would get all the weight."""
     varying = np.empty(len(covariance), dtype=np.int64)
     count = 0
     for i in range(len(covariance)):
-        if covariance[i, i] > _CONSTANT:
+        if covariance[i, i] > _MIN_VARIANCE:
             varying[count] = i
             count += 1
     return varying[:count]
 
 
 @kernel()
-def _weighted(values: Any, slots: Any, kept: Any, covariance: Any, varying: Any, share: Any) -> Any:
-    """Return the weighted mean of least variance, and the variance; fills in `share`."""
+def _weighted(
+    values: Any, slots: Any, chosen: Any, covariance: Any, varying: Any, share: Any
+) -> Any:
+    """Return the weighted mean of least variance, and the variance; fills `share`."""
     count = len(varying)
-    between, found = np.empty((count, count)), np.empty(count)
+    submatrix, weights = np.empty((count, count)), np.empty(count)
     for i in range(count):
         for j in range(count):
-            between[i, j] = covariance[varying[i], varying[j]]
-    variance = least_variance_weights(between, found)
+            submatrix[i, j] = covariance[varying[i], varying[j]]
+    variance = least_variance_weights(submatrix, weights)
     mean = 0.0
     for i in range(count):
-        share[kept[i]] = found[i]
-        mean += found[i] * values[slots[kept[i]], 0]
+        share[chosen[i]] = weights[i]
+        mean += weights[i] * values[slots[chosen[i]], 0]
     return min(max(mean, 0.0), 1.0), variance
 
 
@@ -195,11 +199,11 @@ def _solve(matrix: Any, right: Any, size: Any) -> None:
 def least_variance_weights(covariance: Any, weights: Any) -> Any:
     """Minimise wᵀΣw over Σw = 1, w ≥ 0, exactly, by Wolfe's (1976) active-set method.
 
-    Σ must be positive semidefinite; a tiny amount is added to its diagonal, so that equal
-    estimators share the weight. Fills `weights` and returns wᵀΣw.
+    Σ must be positive semidefinite. A tiny ridge is added to its diagonal, so that equal estimators
+    share the weight. Fills `weights` and returns wᵀΣw.
     """
     n = len(weights)
-    touch = 1e-12 * np.trace(covariance) / n + 1e-300
+    ridge = 1e-12 * np.trace(covariance) / n + 1e-300
     weights[:] = 0.0
     first = 0
     for i in range(1, n):
@@ -209,11 +213,11 @@ def least_variance_weights(covariance: Any, weights: Any) -> Any:
     active = np.zeros(n, dtype=np.bool_)
     active[first] = True
     for _ in range(10 * n + 10):
-        entering = _entering(covariance, touch, weights, active)
+        entering = _entering(covariance, ridge, weights, active)
         if entering < 0:
             break
         active[entering] = True
-        while not _step(covariance, touch, weights, active):
+        while not _step(covariance, ridge, weights, active):
             pass
     variance = 0.0
     for i in range(n):
@@ -223,11 +227,11 @@ def least_variance_weights(covariance: Any, weights: Any) -> Any:
 
 
 @kernel()
-def _entering(covariance: Any, touch: Any, weights: Any, active: Any) -> Any:
+def _entering(covariance: Any, ridge: Any, weights: Any, active: Any) -> Any:
     """Return the estimator that would lower the variance most, −1 if none would."""
     value, best, entering = 0.0, np.inf, -1
     for i in range(len(weights)):
-        slope = touch * weights[i]
+        slope = ridge * weights[i]
         for j in range(len(weights)):
             slope += covariance[i, j] * weights[j]
         value += weights[i] * slope
@@ -237,7 +241,7 @@ def _entering(covariance: Any, touch: Any, weights: Any, active: Any) -> Any:
 
 
 @kernel()
-def _step(covariance: Any, touch: Any, weights: Any, active: Any) -> Any:
+def _step(covariance: Any, ridge: Any, weights: Any, active: Any) -> Any:
     """Move towards the best weights of the active estimators until one reaches 0.
 
     Returns True if none does; otherwise those at 0 become inactive.
@@ -248,7 +252,7 @@ def _step(covariance: Any, touch: Any, weights: Any, active: Any) -> Any:
     for i in range(size):
         for j in range(size):
             corner[i, j] = covariance[places[i], places[j]]
-        corner[i, i] += touch
+        corner[i, i] += ridge
     _solve(corner, target, size)
     target /= target.sum()
     step = 1.0

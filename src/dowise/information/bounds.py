@@ -1,15 +1,15 @@
 """Regret bounds of the paper, and the confidence intervals of Lemmas 3 and 4.
 
-H(Π*) is the entropy, in nats, of the map from every context to its best arm. It is estimated from
-draws, and the plug-in estimate is biased low, which would make a bound too small: `map_entropy`
-adds Miller and Madow's correction.
+H(Π*) is the entropy, in nats, of the map from every context to its best arm. The plug-in estimate
+from draws is biased low, which would make a bound too small: `map_entropy` adds the correction of
+Miller and Madow.
 
-γ_t is the largest difference of the information ratio within the confidence sets. For a given π the
+γ_t is the largest difference of the information ratio within the confidence sets. For a fixed π the
 ratio is largest at (Δ̄, g̲) and smallest at (Δ̲, ḡ); the former is convex in π and so largest at a
-single arm. That brackets γ_t: from below by the single arms, from above by the largest minus the
-smallest ratio over all π. It is infinite as soon as one arm's g may be 0 and its Δ not. Because of
-the upper bound on g (`gain_interval`) it does not tend to 0 as N grows, so Theorem 2 does not
-recover Corollary 2 in the limit.
+single arm. This brackets γ_t: from below by the single arms, from above by the largest minus the
+smallest ratio over all π. It is infinite if the interval of one arm's g contains 0 and that of its
+Δ does not. Because of the upper bound on g (`gain_interval`) it does not tend to 0 as N grows, so
+Theorem 2 does not recover Corollary 2 in the limit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dowise.information.ratio import MAX_ALL_PAIRS, information_ratio, minimise_
 
 _kernels = lazy_kernels("dowise.information.kl")
 
-_SWEEPS = 2000  # over all cells that a divergence may take
+_SWEEPS = 2000  # over all cells, for a divergence that converges slowly
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +85,10 @@ def radii(samples: int, arms: int, values: int, delta: float) -> Radii:
     >>> round(radii(1000, 3, 2, 0.05).best, 3)
     0.054
     """
-    failure = _checked(samples, delta)
+    _check_range(samples, delta)
 
     def radius(events: float) -> float:
-        return sqrt((log(events) - log(failure)) / (2 * samples))
+        return sqrt((log(events) - log(delta)) / (2 * samples))
 
     return Radii(radius(6 * values * arms**2), radius(6 * arms), radius(6 * values * arms))
 
@@ -124,13 +124,12 @@ def delta_interval(
     [0.0, 0.0]
     """
     n = estimate.samples if samples is None else samples
-    failure = _checked(n, delta)
-    regret, radius = estimate.delta, sqrt((2 if printed else 0.5) / n * log(2 / failure))
-    # The regret of an arm is between these under every draw.
+    _check_range(n, delta)
+    regret, radius = estimate.delta, sqrt((2 if printed else 0.5) / n * log(2 / delta))
     extra = estimate.extra
-    least, most = np.maximum(extra - 1.0, 0.0), 1.0 + extra
-    scaled = (most - least) * radius
-    return Interval(np.maximum(regret - scaled, least), np.minimum(regret + scaled, most))
+    low, high = np.maximum(extra - 1.0, 0.0), 1.0 + extra  # of the regret under every draw
+    scaled = (high - low) * radius
+    return Interval(np.maximum(regret - scaled, low), np.minimum(regret + scaled, high))
 
 
 def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) -> Interval:
@@ -164,9 +163,8 @@ def gain_interval(estimate: Estimate, delta: float, samples: int | None = None) 
     low, high = np.empty(arms), np.empty(arms)
     for some in slices(*estimate.joint.shape, _SWEEPS):
         joint, best, winning = estimate.joint[some], estimate.best, estimate.winning
-        if not _kernels.gain_bounds(
-            joint, best, winning, _kept_apart(arms), e, low[some], high[some]
-        ):
+        apart = arms <= MAX_ALL_PAIRS  # merging arms that never win changes only the rounding
+        if not _kernels.gain_bounds(joint, best, winning, apart, e, low[some], high[some]):
             raise DowiseError(
                 "the estimate is inconsistent: no distribution is within its radii; create it with "
                 "dowise.information.estimate"
@@ -204,23 +202,17 @@ def gains_above_0(estimate: Estimate, delta: float, samples: int) -> BoolArray:
     e, is_above = radii(samples, arms, values, delta), np.empty(arms, dtype=np.bool_)
     for some in slices(*estimate.joint.shape):
         joint, best, winning = estimate.joint[some], estimate.best, estimate.winning
-        _kernels.are_apart(joint, best, winning, _kept_apart(arms), e, is_above[some])
+        _kernels.are_disjoint(joint, best, winning, arms <= MAX_ALL_PAIRS, e, is_above[some])
     return is_above
 
 
-def _kept_apart(arms: int) -> bool:
-    """Return False if arms that never win are merged, which changes only the rounding."""
-    return arms <= MAX_ALL_PAIRS
-
-
-def _checked(samples: int, failure: float) -> float:
-    if not 0 < failure < 1:
+def _check_range(samples: int, delta: float) -> None:
+    if not 0 < delta < 1:
         raise DowiseError(
-            f"delta={failure!r} must be between 0 and 1, such as 0.05", code="invalid-number"
+            f"delta={delta!r} must be between 0 and 1, such as 0.05", code="invalid-number"
         )
     if not samples >= 1:
         raise DowiseError(f"samples={samples!r} must be at least 1", code="invalid-number")
-    return failure
 
 
 def theorem_1(coefficient: float, entropy: float, horizon: int) -> float:
@@ -295,10 +287,10 @@ def corollary_2(arms: int, entropy: float, horizon: int) -> float:
 
 
 def theorem_2(arms: int, entropy: float, horizon: int, gammas: Iterable[float]) -> float:
-    """Return √(H(Π*) (T|A|/2 + 2 Σγ_t)) as the paper states it; infinite if one γ_t is.
+    """Return √(H(Π*) (T|A|/2 + 2 Σγ_t)) as the paper states it; infinite if a γ_t is infinite.
 
-    The paper bounds an expectation by γ_t, which are random, and conditions on an event of all
-    rounds; this is its formula.
+    This is the formula of the paper, which bounds an expectation by random γ_t and conditions on an
+    event of all rounds.
 
     Parameters
     ----------
@@ -355,7 +347,7 @@ def map_entropy(counts: ArrayLike) -> tuple[float, float]:
     Parameters
     ----------
     counts : array_like
-        How often each map was drawn.
+        Number of times each map was drawn.
 
     Returns
     -------
@@ -371,13 +363,13 @@ def map_entropy(counts: ArrayLike) -> tuple[float, float]:
     >>> map_entropy([10, 0])
     (0.0, 0.0)
     """
-    seen = np.asarray(counts, dtype=np.float64).ravel()
-    if not len(seen) or not (seen >= 0).all() or not seen.sum() >= 1:
+    times = np.asarray(counts, dtype=np.float64).ravel()
+    if not len(times) or not (times >= 0).all() or not times.sum() >= 1:
         raise DowiseError(
             f"counts={counts!r} must be how often each map was drawn", code="invalid-number"
         )
-    draws = seen.sum()
-    shares = seen[seen > 0] / draws
+    draws = times.sum()
+    shares = times[times > 0] / draws
     plug_in = float(-(shares * np.log(shares)).sum())
     spread = float((shares * np.log(shares) ** 2).sum() - plug_in**2)
     return plug_in + (len(shares) - 1) / float(2 * draws), sqrt(max(spread, 0.0) / draws)

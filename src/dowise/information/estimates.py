@@ -8,9 +8,9 @@ Given draws θ₁ … θ_N, let a*ᵢ be the best arm under θᵢ. Then
     Δ(a)     = mean of μ(a*ᵢ) − μ(a),
     g(a)     = KL( p_a(a*, y) ‖ p*(a*) p_a(y) ),
 
-the mutual information, in nats, between which arm is best and the reward that arm a would bring.
-Where arms have costs, μ is net of them, and so are the best arm and Δ; what is seen, and tells of
-it, is the reward itself.
+the mutual information, in nats, between the best arm and the reward of arm a. If arms have costs,
+μ is net of them, and so are a* and Δ; the observed y is the reward itself.
+
 Sums are in double precision. Ties go to the first arm. The joint is kept for arms a* that win some
 draw, so time and memory grow with arms × winning arms.
 
@@ -150,7 +150,12 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
     drawn = drawn.clip(0, 1)
     if values is None:
         return estimate_from_draws(drawn[:, None, :], np.array([0.0, 1.0]))
-    scaled = _checked_values(values, drawn.shape[1])
+    scaled = np.asarray(values, dtype=np.float64)
+    if scaled.shape != (drawn.shape[1],) or not ((scaled >= 0) & (scaled <= 1)).all():
+        raise DowiseError(
+            f"values={values!r} must be {drawn.shape[1]} numbers between 0 and 1",
+            code="invalid-number",
+        )
     if not np.abs(drawn.sum(axis=1) - 1).max() <= 1e-4:
         raise DowiseError(
             "the probabilities of the values must sum to 1 for each arm and draw",
@@ -162,7 +167,7 @@ def estimate(rewards: ArrayLike, values: ArrayLike | None = None) -> Estimate:
 def estimate_from_draws(
     drawn: NDArray[np.floating],
     scaled: FloatArray,
-    found: tuple[IntArray, float] | None = None,
+    winners: tuple[IntArray, float] | None = None,
     costs: FloatArray | None = None,
 ) -> Estimate:
     """Estimate Δ and g from an array of draws, which is not validated.
@@ -173,8 +178,8 @@ def estimate_from_draws(
         drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first.
     scaled : numpy.ndarray
         Worth of every value from 0 to 1, the first included.
-    found : tuple, optional
-        Best arm of every draw and the sum of their rewards, if they are known.
+    winners : tuple, optional
+        Best arm of every draw and the sum of their rewards, if they are computed already.
     costs : numpy.ndarray, optional
         Costs of the arms on the same scale (`payoff.scaled_costs`).
 
@@ -197,18 +202,18 @@ def estimate_from_draws(
     drawn = np.ascontiguousarray(drawn)
     costs = zero_costs(arms) if costs is None else costs
     best, winning = np.empty(arms), np.empty(arms, np.int64)
-    if found is None:
-        winners = np.empty(samples, np.int64)
-        peak, count = _kernels.find_and_count(drawn, scaled, costs, winners, best, winning)
+    if winners is None:
+        best_arms = np.empty(samples, np.int64)
+        peak, count = _kernels.find_and_count(drawn, scaled, costs, best_arms, best, winning)
     else:
-        winners, peak = found
-        count = _kernels.count_winners(winners, best, winning)
+        best_arms, peak = winners
+        count = _kernels.count_winners(best_arms, best, winning)
     winning = winning[:count]
     check_memory(arms, count, others + 1)
     joint = np.empty((arms, count, others + 1))
     means, regret, gain = 0.0 - costs, np.empty(arms), np.empty(arms)
-    _kernels.summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret, gain)
-    return Estimate(samples, winners, winning, joint, best, means, regret, gain, costs)
+    _kernels.summarise(drawn, scaled, peak, best_arms, winning, best, joint, means, regret, gain)
+    return Estimate(samples, best_arms, winning, joint, best, means, regret, gain, costs)
 
 
 def estimate_of(draws: Draws, payoff: Payoff) -> Estimate:
@@ -235,12 +240,12 @@ def estimate_of(draws: Draws, payoff: Payoff) -> Estimate:
     >>> estimate_of(belief.draw((), 100, 0), belief.problem.payoff).samples
     100
     """
-    found = None if draws.whole is None else draws.winners(payoff)
-    return estimate_from_draws(draws.others, payoff.scaled, found, draws.costs(payoff))
+    winners = None if draws.whole is None else draws.winners(payoff)
+    return estimate_from_draws(draws.others, payoff.scaled, winners, draws.costs(payoff))
 
 
 def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) -> Estimate:
-    """Estimate Δ and g from blocks of draws, of which none is kept.
+    """Estimate Δ and g from blocks of draws, without keeping them in memory.
 
     Sums are taken block by block, so the last digits may differ from those of `estimate_of`.
 
@@ -268,12 +273,12 @@ def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) ->
     >>> estimate_in_blocks(blocks, belief.problem.payoff, 100).samples
     100
     """
-    coming = iter(blocks)
-    block = next(coming)
+    remaining = iter(blocks)
+    block = next(remaining)
     if block.samples >= samples:
         return estimate_of(block, payoff)
     sums = _Sums(block.costs(payoff), block.others.shape[1], samples)
-    for draws in chain([block], coming):
+    for draws in chain([block], remaining):
         sums.add(draws, payoff)
     return sums.estimate(payoff)
 
@@ -284,26 +289,26 @@ class _Sums:
     def __init__(self, costs: FloatArray, others: int, samples: int) -> None:
         arms, self.costs = len(costs), costs
         self.winners = np.empty(samples, np.int64)
-        self.seen, self.peak = 0, 0.0
+        self.samples, self.peak = 0, 0.0
         self.places = np.full(arms, -1)
-        """Index of each arm among those that have won, in the order in which they did."""
+        """Index of each arm among the winning ones, which are in the order of their first win."""
         self.winning = np.empty(0, np.int64)
         self.joint = np.zeros((arms, 0, others + 1))
 
     def add(self, draws: Draws, payoff: Payoff) -> None:
         """Add a block."""
         winners, peak = draws.winners(payoff)
-        self.winners[self.seen : self.seen + len(winners)] = winners
-        self.seen, self.peak = self.seen + len(winners), self.peak + peak
+        self.winners[self.samples : self.samples + len(winners)] = winners
+        self.samples, self.peak = self.samples + len(winners), self.peak + peak
         new = np.setdiff1d(winners, self.winning)
         if len(new):
             self.places[new] = len(self.winning) + np.arange(len(new))
             self.winning = np.append(self.winning, new)
-            self._make_room()
+            self._widen_joint()
         _kernels.add_up(np.ascontiguousarray(draws.others), self.places[winners], self.joint)
 
-    def _make_room(self) -> None:
-        """Widen the joint for all arms that have won, and as many more."""
+    def _widen_joint(self) -> None:
+        """Make room for the winning arms, and for as many more."""
         arms, before, values = self.joint.shape
         count = len(self.winning)
         if count > before:
@@ -317,19 +322,21 @@ class _Sums:
         arms, count, order = len(self.joint), len(self.winning), np.argsort(self.winning)
         joint = np.ascontiguousarray(self.joint[:, :count])
         for table in joint:  # in place: it may be large
-            table[:] = table[order] / self.seen
+            table[:] = table[order] / self.samples
         winning = self.winning[order]
-        best = np.bincount(self.winners, minlength=arms) / self.seen
+        best = np.bincount(self.winners, minlength=arms) / self.samples
         means, regret, gain = 0.0 - self.costs, np.empty(arms), np.empty(arms)
         for some in slices(*joint.shape):
             filled = joint[some], means[some], regret[some], gain[some]
-            _kernels.finish(payoff.scaled, self.peak / self.seen, winning, best, *filled)
+            _kernels.finish(payoff.scaled, self.peak / self.samples, winning, best, *filled)
         costs = self.costs
-        return Estimate(self.seen, self.winners, winning, joint, best, means, regret, gain, costs)
+        return Estimate(
+            self.samples, self.winners, winning, joint, best, means, regret, gain, costs
+        )
 
 
 def slices(arms: int, *cells: int) -> Iterator[slice]:
-    """Return slices over all arms of about a million cells each, so that signals are handled."""
+    """Return slices of arms with about a million cells; signals are handled between them."""
     step = max(1, _MAX_CELLS // prod(cells))
     return (slice(first, first + step) for first in range(0, arms, step))
 
@@ -344,15 +351,6 @@ def check_memory(arms: int, winning: int, values: int) -> None:
             "samples or fewer arms",
             code="too-large",
         )
-
-
-def _checked_values(values: ArrayLike, count: int) -> FloatArray:
-    scaled = np.asarray(values, dtype=np.float64)
-    if scaled.shape != (count,) or not ((scaled >= 0) & (scaled <= 1)).all():
-        raise DowiseError(
-            f"values={values!r} must be {count} numbers between 0 and 1", code="invalid-number"
-        )
-    return scaled
 
 
 _ROUNDING = 1e-12
@@ -393,10 +391,9 @@ def count_winners(winners, best, winning):
 def summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret, gain):
     """Fill p_a(a*, y), the mean rewards, Δ(a) and g(a) from N draws: the last four arguments.
 
-    drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first, whose probability is the
-    rest; scaled[y] is the worth of a value; `peak` is the sum of the best net rewards;
-    joint[a, k, y] = p_a(a* = winning[k], Y_a = y). means[a] starts at minus the arm's cost, so that
-    the means are net.
+    drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first; scaled[y] is the worth
+    of a value; `peak` is the sum of the best net rewards; joint[a, k, y] is
+    p_a(a* = winning[k], Y_a = y). means[a] must be minus the arm's cost, so that the means are net.
     """
     arms, others, samples = drawn.shape
     ranks = winners if len(winning) == arms else _ranks(winners, winning, arms)
@@ -427,16 +424,16 @@ def add_up(drawn, ranks, joint):
 def finish(scaled, top, winning, best, joint, means, regret, gain):
     """Fill p_a(a*, y) for the first value y, and the last three arguments (see `summarise`).
 
-    `joint` has all arms or some of them, `best` has p* of all, `top` is the mean of the best.
+    `joint` has all arms or some of them, `best` is p* of all arms, `top` the mean best reward.
     """
     arms, _, values = joint.shape
     outcome = np.empty(values)
     for a in range(arms):
         for k in range(len(winning)):
-            left = best[winning[k]]
+            remainder = best[winning[k]]
             for y in range(1, values):
-                left -= joint[a, k, y]
-            joint[a, k, 0] = max(left, 0.0)
+                remainder -= joint[a, k, y]
+            joint[a, k, 0] = max(remainder, 0.0)
         for y in range(values):
             outcome[y] = 0.0
             for k in range(len(winning)):

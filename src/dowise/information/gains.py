@@ -1,19 +1,18 @@
 """Information gains beyond the paper's: from other observations, about other questions.
 
-The paper's gain is I(A*; Y_a): what the reward of arm a tells about the best arm A* of the present
-context. Here
+The paper's gain is I(A*; Y_a), the information in the reward of arm a about the best arm A* of the
+present context. This module computes generalisations of both sides.
 
-- of what is seen, "all" takes all variables: I(A*; V_a). "rows" takes Σ_r v_r(a) I(A*; X_r): for
-  each row r of a factor what one value X_r drawn from it would tell, times the probability v_r(a)
-  that arm a visits it, at the posterior mean factors (an outcome visits one row of each factor).
-- "map" asks for the best arms of all contexts: Σ_c' p(c') I(A*_c'; ·) in place of I(A*; ·), with
-  p(c') the posterior probability that the next context is c'. That is I(A*_C; · | C), what is told
-  about the best arm of the next context C.
+- Observation: "all" takes all variables V_a, I(A*; V_a). "rows" takes Σ_r v_r(a) I(A*; X_r), where
+  X_r is one value drawn from row r of a factor, and v_r(a) the probability that arm a visits the
+  row, at the posterior mean factors (an outcome visits one row of each factor).
+- Question: "map" asks for the best arms of all contexts, Σ_c' p(c') I(A*_c'; ·), with p(c') the
+  posterior probability that the next context C is c'. This is I(A*_C; · | C), the information about
+  the best arm of the next context.
 
-All of it is for the posterior that gives each of the N draws the probability 1/N. I(A*; V_a) and
-v_r(a) are exact then as long as the outcomes can be enumerated (`MAX_OUTCOMES`, `MAX_WALKS`, of
-all arms together). Beyond that they are means over outcomes that are sampled, whose expectation is
-the exact value.
+The posterior is the empirical distribution of N draws. For it I(A*; V_a) and v_r(a) are exact as
+long as the outcomes can be enumerated (`MAX_OUTCOMES`, `MAX_WALKS`, of all arms together). Beyond
+that they are unbiased estimates from sampled outcomes.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ from dowise.problem import Problem
 
 
 class Paths(NamedTuple):
-    """Arm a has the steps from first[a] to first[a + 1], one a variable.
+    """Steps of each arm: those of arm a are first[a] to first[a + 1], one for each variable.
 
-    At step s the value x of the l-th variable has the entry bases[s] + Σ strides[s, k]·codes[k]
-    + x, k < l being the steps before it and codes[k] the values there.
+    If step s is the l-th of its arm, the value x of its variable has the entry
+    bases[s] + Σ_{k<l} strides[s, k]·codes[k] + x, codes[k] being the values at the steps before.
     """
 
     first: IntArray
@@ -54,7 +53,10 @@ class Paths(NamedTuple):
 
 
 class OutcomePaths:
-    """Steps of all arms, and the rows that they read, in any context."""
+    """Steps of all arms, and the rows that they read.
+
+    The rows are copied next to each other; entries are numbered within this copy.
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -66,19 +68,19 @@ class OutcomePaths:
         rows = np.concatenate(self._rows) if self._rows else np.zeros(0, dtype=np.int64)
         sizes = model.factors.row_sizes[rows]
         starts = np.cumsum(sizes) - sizes
-        told = self._informative[rows]
-        self.told_starts: IntArray = starts[told]
-        """The first entry of every row that is drawn, among the entries here."""
-        self.told_sizes: IntArray = sizes[told]
+        is_informative = self._informative[rows]
+        self.informative_starts: IntArray = starts[is_informative]
+        """First entry of every informative row."""
+        self.informative_sizes: IntArray = sizes[is_informative]
         self.entries = int(sizes.sum())
         first, steps = self.paths.first.tolist(), self.paths.sizes.tolist()
         bounds = pairwise(first)
         self._counts = np.array([prod(map(float, steps[a:b])) for a, b in bounds])
-        self._rows_here = rows
-        self._starts_here, self._sizes_here = starts, sizes
+        self._all_rows = rows
+        self._row_starts, self._row_sizes = starts, sizes
         self._places: dict[Codes, IntArray] = {}
-        self._drawn = np.repeat(told, sizes)
-        self._row_draws = RowDraws(model, rows[told]) if told.any() else None
+        self._drawn = np.repeat(is_informative, sizes)
+        self._row_draws = RowDraws(model, rows[is_informative]) if is_informative.any() else None
 
     def count(self, arms: IntArray) -> float:
         """Return the number of outcomes of these arms together."""
@@ -86,13 +88,16 @@ class OutcomePaths:
 
     @property
     def longest(self) -> int:
-        """Number of steps of the arm that has most, at least one."""
+        """Largest number of steps of an arm, at least one."""
         return int(self.paths.strides.shape[1])
 
     def draw(
         self, posterior: Posterior, key: Key, codes: Codes, samples: int
     ) -> NDArray[np.float32]:
-        """Return the entries of all rows under draws, in a context: (entries, samples)."""
+        """Draw the entries of all rows in a context, (entries, samples).
+
+        Rows that are not informative have their posterior means.
+        """
         if self._row_draws is not None and self._drawn.all():
             return self._row_draws.draw(posterior, key, codes, samples)
         values = np.empty((self.entries, samples), dtype=np.float32)
@@ -105,29 +110,28 @@ class OutcomePaths:
         """Return the posterior means of all entries, in a context."""
         places = self._places.get(codes)
         if places is None:
-            first = self.model.first_entries(self._rows_here, codes)
-            within = np.arange(self.entries) - np.repeat(self._starts_here, self._sizes_here)
+            first = self.model.first_entries(self._all_rows, codes)
+            within = np.arange(self.entries) - np.repeat(self._row_starts, self._row_sizes)
             if len(self._places) >= MAX_CONTEXTS:
                 self._places.clear()
-            places = self._places[codes] = np.repeat(first, self._sizes_here) + within
+            places = self._places[codes] = np.repeat(first, self._row_sizes) + within
         if not posterior.is_settled:
-            found: FloatArray = posterior.mean_entries()[places]
-            return found
+            return np.asarray(posterior.mean_entries()[places])
         parameters = posterior.prior[places] + posterior.counts[places]
-        sums = np.add.reduceat(parameters, self._starts_here)
-        means: FloatArray = parameters / np.repeat(sums, self._sizes_here)
+        sums = np.add.reduceat(parameters, self._row_starts)
+        means: FloatArray = parameters / np.repeat(sums, self._row_sizes)
         return means
 
     def _informative_rows(self) -> BoolArray:
-        """Those that some arm's reward reads, or whose variable's edges are doubtful."""
+        """Return a mask of the rows that a reward reads, or whose variable has doubtful edges."""
         factors = self.model.factors
-        found = np.zeros(len(factors.row_starts), dtype=bool)
-        found[self.model.circuit.blocks] = True
+        mask = np.zeros(len(factors.row_starts), dtype=bool)
+        mask[self.model.circuit.blocks] = True
         if self.model.problem.edge_priors:
             structures = self.model.structures
             is_open = np.array([structures.is_open(v) for v in range(len(factors.sizes))])
-            found |= is_open[factors.targets[factors.row_tables]]
-        return found
+            mask |= is_open[factors.targets[factors.row_tables]]
+        return mask
 
     def _paths(self) -> Paths:
         problem, factors = self.model.problem, self.model.factors
@@ -139,54 +143,54 @@ class OutcomePaths:
             level = {v: k for k, v in enumerate(variables)}
             for v in variables:
                 steps = self._strides(int(under[v]))
-                held = sum(fixed[u] * step for u, step in steps.items() if cut >> u & 1)
-                bases.append(self._start(int(under[v])) + int(held))
+                offset = sum(fixed[u] * step for u, step in steps.items() if cut >> u & 1)
+                bases.append(self._start(int(under[v])) + int(offset))
                 sizes.append(int(factors.sizes[v]))
                 strides.append({level[u]: s for u, s in steps.items() if u in level and u != v})
             first.append(len(bases))
-        most = max(np.diff(first).tolist(), default=0)
-        table = np.zeros((len(bases), max(most, 1)), dtype=np.int64)
+        longest = max(np.diff(first).tolist(), default=0)
+        table = np.zeros((len(bases), max(longest, 1)), dtype=np.int64)
         for s, steps in enumerate(strides):
             for k, step in steps.items():
                 table[s, k] = step
         return Paths(np.array(first), np.array(bases, np.int64), np.array(sizes, np.int64), table)
 
     def _variables(self, cut: int, under: IntArray) -> list[int]:
-        """Those that tell something where these are set, and those that their rows depend on."""
+        """Return the variables with informative rows, and those that their rows depend on.
+
+        Variables that are set (`cut`) or part of the context are left out.
+        """
         factors = self.model.factors
-        is_telling = np.zeros(len(factors.families), dtype=bool)
-        is_telling[factors.row_tables[self._informative]] = True
-        found = set[int]()
-        waiting = [
-            v
-            for v in range(len(under))
-            if not cut >> v & 1 and v not in self._context and is_telling[under[v]]
-        ]
+        is_informative = np.zeros(len(factors.families), dtype=bool)
+        is_informative[factors.row_tables[self._informative]] = True
+        free = {v for v in range(len(under)) if not cut >> v & 1} - self._context
+        needed = set[int]()
+        waiting = [v for v in free if is_informative[under[v]]]
         while waiting:
             v = waiting.pop()
-            if v not in found and not cut >> v & 1 and v not in self._context:
-                found.add(v)
+            if v in free and v not in needed:
+                needed.add(v)
                 waiting += factors.families[int(under[v])]
-        return [v for v in factors.order.variables if v in found]
+        return [v for v in factors.order.variables if v in needed]
 
     def _strides(self, f: int) -> dict[int, int]:
-        """How far a step of each variable of a factor moves among the entries here."""
-        factors, step, found = self.model.factors, 1, dict[int, int]()
+        """Return the stride of each variable of a factor, except for the context."""
+        factors, step, strides = self.model.factors, 1, dict[int, int]()
         for u in reversed([u for u in factors.families[f] if u not in self._context]):
-            found[u] = step
+            strides[u] = step
             step *= int(factors.sizes[u])
-        return found
+        return strides
 
     def _start(self, f: int) -> int:
-        """The first entry of a factor here; its rows in the context of all first values."""
+        """Return the first entry of a factor, after adding its rows in the first context."""
         if f not in self._starts:
             factors = self.model.factors
             *scope, _ = factors.families[f]
             *shape, _ = factors.shapes[f]
-            every = np.searchsorted(factors.row_starts, factors.starts[f]) + np.arange(prod(shape))
-            here = tuple(0 if u in self._context else slice(None) for u in scope)
+            rows = np.searchsorted(factors.row_starts, factors.starts[f]) + np.arange(prod(shape))
+            in_context = tuple(0 if u in self._context else slice(None) for u in scope)
             self._starts[f] = sum(int(factors.row_sizes[rows].sum()) for rows in self._rows)
-            self._rows.append(np.asarray(every.reshape(shape)[here]).ravel())
+            self._rows.append(np.asarray(rows.reshape(shape)[in_context]).ravel())
         return self._starts[f]
 
 
@@ -199,19 +203,19 @@ def outcome_paths(model: Model) -> OutcomePaths:
 Seen = Literal["reward", "all", "rows"]
 About = Literal["arm", "map"]
 
-MAX_OUTCOMES = 4096  # a hundredth of a second at a thousand draws
-MAX_WALKS = 2**17  # at the means alone: a millisecond
-SAMPLED_OUTCOMES = 64  # of each arm
+MAX_OUTCOMES = 4096  # takes a hundredth of a second with a thousand draws
+MAX_WALKS = 2**17  # takes a millisecond: at the means alone
+SAMPLED_OUTCOMES = 64  # per arm
 SAMPLED_WALKS = 256
-MAX_MAP_CONTEXTS = 64  # contexts that a map is made of
-MAX_ENUMERATED_CONTEXTS = 2**16  # whose probabilities are computed to find these
+MAX_MAP_CONTEXTS = 64  # contexts of a map
+MAX_ENUMERATED_CONTEXTS = 2**16  # contexts among which these are the likeliest
 
 _kernels = lazy_kernels("dowise.information.gains")
 
 
 @dataclass(frozen=True)
 class Gains:
-    """Definition of a gain: from what is `seen`, `about` which question."""
+    """Definition of a gain: the information in what is `seen` about a question."""
 
     seen: Seen
     about: About
@@ -234,30 +238,34 @@ class Gains:
         arms: IntArray,
         source: np.random.Generator,
     ) -> Estimate:
-        """Δ and p* of these arms as in Lemma 2, and the gains that are asked for.
+        """Estimate Δ and p* of these arms as in Lemma 2, and these gains.
 
-        The best arm of the present context is one of these arms, that of another one any.
+        The best arm of the present context is one of these arms, that of another context any arm.
         """
         key, payoff = draw_key(source), posterior.problem.payoff
         draws = posterior.draw_lanes(key, codes, 0, samples)
         if len(arms) < len(posterior.problem.arms):
             draws = draws.among(arms)
-        found = estimate_of(draws, payoff)
-        questions = self._questions(posterior, key, codes, found.winners)
+        estimate = estimate_of(draws, payoff)
+        questions = self.questions(posterior, key, codes, estimate.winners)
+        gain = np.zeros(len(arms))
         if self.seen == "reward":
-            gain = np.empty(len(arms))
             _kernels.add_rewards(draws.distributions(), *questions, gain)
+            return replace(estimate, gain=gain)
+        paths = outcome_paths(posterior.model)
+        values = paths.draw(posterior, key, codes, samples)
+        if self.seen == "all":
+            _add_all(paths, arms, values, questions, source, gain)
         else:
-            told = _told_by_all if self.seen == "all" else _told_by_rows
-            gain = told(posterior, key, codes, samples, arms, questions, source)
-        return replace(found, gain=gain)
+            _add_rows(paths, arms, values, paths.means(posterior, codes), questions, source, gain)
+        return replace(estimate, gain=gain)
 
-    def _questions(
+    def questions(
         self, posterior: Posterior, key: Key, codes: Codes, winners: IntArray
     ) -> Questions:
-        """Return which arm is best, in this or in each context, with weights."""
+        """Return the best arm of every draw, in this or in each context, with weights."""
         if self.about == "arm":
-            return Questions.of([winners], np.ones(1))
+            return Questions.from_best_arms([winners], np.ones(1))
         contexts, chances = likely_contexts(posterior, codes)
         payoff = posterior.problem.payoff
         best = [
@@ -266,80 +274,74 @@ class Gains:
             else posterior.draw_lanes(key, context, 0, len(winners)).winners(payoff)[0]
             for context in contexts
         ]
-        return Questions.of(best, chances)
+        return Questions.from_best_arms(best, chances)
 
 
 class Questions(NamedTuple):
-    """Which arm is best in each of some contexts, as the kernels take it."""
+    """The best arms in some contexts, as kernels read them: question q is about context q."""
 
     ranks: IntArray
-    """ranks[q, draw]: the place of the best arm among those that win some draw."""
+    """ranks[q, draw]: index of the best arm among the arms that win some draw."""
     shares: FloatArray
+    """shares[q, k]: share of the draws that the k-th of these arms wins."""
     weights: FloatArray
+    """Probability of each context."""
 
     @classmethod
-    def of(cls, best: list[IntArray], weights: FloatArray) -> Questions:
-        """From the best arm of every draw in each context."""
-        every = np.array(best)
-        arms = int(every.max()) + 1
-        ranks, shares = np.empty_like(every), np.zeros((len(every), arms))
-        most = _kernels.rank_answers(every, arms, ranks, shares)
-        return cls(ranks, np.ascontiguousarray(shares[:, :most]), weights)
+    def from_best_arms(cls, best: list[IntArray], weights: FloatArray) -> Questions:
+        """Return the questions of these best arms: best[q][draw]."""
+        arms_of = np.array(best)
+        arms = int(arms_of.max()) + 1
+        ranks, shares = np.empty_like(arms_of), np.zeros((len(arms_of), arms))
+        answers = _kernels.rank_answers(arms_of, arms, ranks, shares)
+        return cls(ranks, np.ascontiguousarray(shares[:, :answers]), weights)
 
 
-def _told_by_all(
-    posterior: Posterior,
-    key: Key,
-    codes: Codes,
-    samples: int,
+def _add_all(
+    outcomes: OutcomePaths,
     arms: IntArray,
+    values: NDArray[np.float32],
     questions: Questions,
     source: np.random.Generator,
-) -> FloatArray:
-    outcomes, gain = outcome_paths(posterior.model), np.zeros(len(arms))
-    values = outcomes.draw(posterior, key, codes, samples)
+    gain: FloatArray,
+) -> None:
     if outcomes.count(arms) <= MAX_OUTCOMES:
         _kernels.add_all(outcomes.paths, arms, values, *questions, gain)
     else:
         uniforms = source.random((SAMPLED_OUTCOMES, outcomes.longest + 1))
         _kernels.add_sampled(outcomes.paths, arms, values, *questions, uniforms, gain)
-    return gain
 
 
-def _told_by_rows(
-    posterior: Posterior,
-    key: Key,
-    codes: Codes,
-    samples: int,
+def _add_rows(
+    outcomes: OutcomePaths,
     arms: IntArray,
+    values: NDArray[np.float32],
+    means: FloatArray,
     questions: Questions,
     source: np.random.Generator,
-) -> FloatArray:
-    outcomes, gain = outcome_paths(posterior.model), np.zeros(len(arms))
-    values, told = outcomes.draw(posterior, key, codes, samples), np.zeros(outcomes.entries)
-    means = outcomes.means(posterior, codes)
-    starts, sizes = outcomes.told_starts, outcomes.told_sizes
-    _kernels.add_row_information(starts, sizes, values, *questions, told)
+    gain: FloatArray,
+) -> None:
+    starts, sizes = outcomes.informative_starts, outcomes.informative_sizes
+    of_rows = np.zeros(outcomes.entries)
+    _kernels.add_row_information(starts, sizes, values, *questions, of_rows)
     if outcomes.count(arms) <= MAX_WALKS:
-        _kernels.add_rows(outcomes.paths, arms, means, told, gain)
+        _kernels.add_rows(outcomes.paths, arms, means, of_rows, gain)
     else:
         uniforms = source.random((SAMPLED_WALKS, outcomes.longest))
-        _kernels.add_sampled_rows(outcomes.paths, arms, means, told, uniforms, gain)
-    return gain
+        _kernels.add_sampled_rows(outcomes.paths, arms, means, of_rows, uniforms, gain)
 
 
 def likely_contexts(posterior: Posterior, present: Codes) -> tuple[list[Codes], FloatArray]:
-    """The contexts that a map is made of, and how likely each is to be the next one.
+    """Return the contexts of a map, and the probability that each is the next one.
 
-    All of them, or where they are more than `MAX_MAP_CONTEXTS` so many that are likeliest, and the
-    present one.
+    If there are more than `MAX_MAP_CONTEXTS`, they are the likeliest ones and the present one.
     """
     chances = context_probabilities(posterior)
     flat = chances.ravel()
     if len(flat) <= MAX_MAP_CONTEXTS:
         return list(product(*map(range, chances.shape))), flat
-    here = int(np.ravel_multi_index(present, chances.shape))
-    places = np.union1d(np.argsort(-flat, kind="stable")[:MAX_MAP_CONTEXTS], here)
+    now = int(np.ravel_multi_index(present, chances.shape))
+    places = np.union1d(np.argsort(-flat, kind="stable")[:MAX_MAP_CONTEXTS], now)
     codes = np.stack(np.unravel_index(places, chances.shape), axis=1)
     return [tuple(context) for context in codes.tolist()], flat[places]
 
@@ -347,8 +349,8 @@ def likely_contexts(posterior: Posterior, present: Codes) -> tuple[list[Codes], 
 def context_probabilities(posterior: Posterior) -> FloatArray:
     """Return the posterior probability of every context: an axis for each context variable.
 
-    The context is closed under ancestors, so that is the product of its own factors' entries,
-    whose mean is the product at the mean entries.
+    The context is closed under ancestors, so the probability is the product of one entry of each
+    of its factors, and its mean is the product of the mean entries.
     """
     problem, factors = posterior.problem, posterior.model.factors
     positions = problem.context_positions.tolist()
@@ -357,20 +359,20 @@ def context_probabilities(posterior: Posterior) -> FloatArray:
         return chances
     means, under = posterior.mean_entries(), factors.under(0).tolist()
     for v in positions:
-        own = [axes[u] for u in factors.families[under[v]]]
+        family = [axes[u] for u in factors.families[under[v]]]
         table = factors.table(means, under[v])
-        spread = tuple(slice(None) if i in own else None for i in range(len(positions)))
-        chances = chances * np.transpose(table, np.argsort(own))[spread]
+        spread = tuple(slice(None) if i in family else None for i in range(len(positions)))
+        chances = chances * np.transpose(table, np.argsort(family))[spread]
     return chances
 
 
 @kernel()
 def rank_answers(best, arms, ranks, shares):
-    """Fill in ranks and shares where best[q, draw] is one of so many arms.
+    """Fill `ranks` and `shares` of `Questions` from best[q, draw], an index of an arm.
 
-    Answers are ranked as arms are. Returns the largest number of different ones.
+    Returns the largest number of distinct best arms of a question.
     """
-    most = 0
+    most_answers = 0
     places = np.empty(arms, dtype=np.int64)
     for q in range(len(best)):
         for a in range(arms):
@@ -385,17 +387,17 @@ def rank_answers(best, arms, ranks, shares):
                 count += 1
         for i in range(best.shape[1]):
             ranks[q, i] = places[best[q, i]]
-        most = max(most, count)
-    return most
+        most_answers = max(most_answers, count)
+    return most_answers
 
 
 @njit
-def _told(row, ranks, shares, weights, parts):
-    """Σ_q weights[q] Σ_k P(k, o) log(P(k, o) / (P(k) P(o))) for one outcome o, times the draws.
+def _information(row, ranks, shares, weights, parts):
+    """Return N Σ_q weights[q] Σ_k P(k, o) log(P(k, o) / (P(k) P(o))) for one outcome o.
 
-    `row` has P(o) under every draw.
+    row[draw] is P(o) under each of the N draws, and k an answer to question q.
     """
-    told = 0.0
+    information = 0.0
     for q in range(len(weights)):
         sum_by_winner(row, ranks[q], parts)
         total = 0.0
@@ -404,67 +406,81 @@ def _told(row, ranks, shares, weights, parts):
             total += parts[0, k]
         for k in range(parts.shape[1]):
             if parts[0, k] > 0:
-                told += weights[q] * parts[0, k] * np.log(parts[0, k] / (shares[q, k] * total))
-    return told
+                ratio = parts[0, k] / (shares[q, k] * total)
+                information += weights[q] * parts[0, k] * np.log(ratio)
+    return information
 
 
 @kernel()
 def add_rewards(rewards, ranks, shares, weights, gain):
-    """gain[i] is what the reward of arm i tells; rewards[i, y, draw] is P(Y_i = y)."""
+    """Fill gain[i] with the information in the reward of arm i; rewards[i, y, draw] is P(Y = y)."""
     arms, values, draws = rewards.shape
     parts = np.empty((4, shares.shape[1]))
     for i in range(arms):
-        told = 0.0
+        total = 0.0
         for y in range(values):
-            told += _told(rewards[i, y], ranks, shares, weights, parts)
-        gain[i] = max(told / draws, 0.0)
+            total += _information(rewards[i, y], ranks, shares, weights, parts)
+        gain[i] = max(total / draws, 0.0)
 
 
 @njit(inline="always")
 def _entry_at(paths, step, level, codes):
-    """The first entry of the row that a step reads after these values."""
+    """Return the first entry of the row that a step reads after the values `codes`."""
     entry = paths.bases[step]
     for k in range(level):
         entry += paths.strides[step, k] * codes[k]
     return entry
 
 
+@njit
+def _advance(paths, first, level, codes):
+    """Move to the next value at a level, or at the last level before it that has one.
+
+    Returns the level, −1 after the last outcome. Outcomes are visited like the numbers of an
+    odometer: a value at one level, then all values at the levels below it.
+    """
+    codes[level] += 1
+    while codes[level] == paths.sizes[first + level]:
+        level -= 1
+        if level < 0:
+            break
+        codes[level] += 1
+    return level
+
+
 @kernel()
 def add_all(paths, arms, values, ranks, shares, weights, gain):
-    """gain[i] is what all outcomes of arms[i] tell: every one of them is looked at.
+    """Fill gain[i] with the information in all variables under arms[i], outcome by outcome.
 
-    They are walked through as an odometer counts; products[l] are the probabilities of what was
-    seen in the first l steps.
+    products[l] are the probabilities of the values at the first l steps.
     """
     draws = values.shape[1]
-    most = paths.strides.shape[1]
-    products = np.ones((most + 1, draws), dtype=np.float32)
-    codes, parts = np.zeros(most, dtype=np.int64), np.empty((4, shares.shape[1]))
+    longest = paths.strides.shape[1]
+    products = np.ones((longest + 1, draws), dtype=np.float32)
+    codes, parts = np.zeros(longest, dtype=np.int64), np.empty((4, shares.shape[1]))
     for i in range(len(arms)):
-        first, told = paths.first[arms[i]], 0.0
+        first, total = paths.first[arms[i]], 0.0
         levels = paths.first[arms[i] + 1] - first
-        level = 0 if levels > 0 else -1
-        codes[0] = -1
-        while level >= 0:
-            codes[level] += 1
-            if codes[level] == paths.sizes[first + level]:
-                level -= 1
-                continue
-            here = values[_entry_at(paths, first + level, level, codes) + codes[level]]
+        level, codes[0] = 0, -1
+        while levels > 0:
+            level = _advance(paths, first, level, codes)
+            if level < 0:
+                break
+            row = values[_entry_at(paths, first + level, level, codes) + codes[level]]
             before, after = products[level], products[level + 1]
             for lane in range(draws):
-                after[lane] = before[lane] * here[lane]
+                after[lane] = before[lane] * row[lane]
             if level + 1 == levels:
-                told += _told(after, ranks, shares, weights, parts)
+                total += _information(after, ranks, shares, weights, parts)
             else:
                 level += 1
                 codes[level] = -1
-        gain[i] = max(told / draws, 0.0)
+        gain[i] = max(total / draws, 0.0)
 
 
 @njit(inline="always")
 def _pick(entries, first, size, u):
-    """The value that a uniform number picks of a row."""
+    """Return the value of a row that a uniform number selects."""
     value, below = 0, np.float64(entries[first])
     while below <= u and value < size - 1:
         value += 1
@@ -474,69 +490,67 @@ def _pick(entries, first, size, u):
 
 @kernel()
 def add_sampled(paths, arms, values, ranks, shares, weights, uniforms, gain):
-    """Do the same as `add_all` with sampled outcomes, as many as `uniforms` has rows.
+    """Fill gain[i] like `add_all`, from one sampled outcome for each row of `uniforms`.
 
-    An outcome is drawn from one of the draws, these in strata. It tells KL(P(k | o) ‖ P(k)) ≥ 0,
-    whose mean over outcomes is the gain: the estimate has the mean that `add_all` gives.
+    An outcome o is sampled under one of the draws, which are stratified. Its information is
+    KL(P(k | o) ‖ P(k)) ≥ 0, whose mean over outcomes is the gain: the estimate is unbiased.
     """
-    draws, samples, most = values.shape[1], len(uniforms), paths.strides.shape[1]
+    draws, samples, longest = values.shape[1], len(uniforms), paths.strides.shape[1]
     product = np.empty(draws)
-    codes, parts = np.zeros(most, dtype=np.int64), np.empty((4, shares.shape[1]))
+    codes, parts = np.zeros(longest, dtype=np.int64), np.empty((4, shares.shape[1]))
     for i in range(len(arms)):
-        first, told = paths.first[arms[i]], 0.0
+        first, total = paths.first[arms[i]], 0.0
         levels = paths.first[arms[i] + 1] - first
         for s in range(samples):
-            lane = min(int((s + uniforms[s, most]) * draws / samples), draws - 1)
-            own = values[:, lane]
+            lane = min(int((s + uniforms[s, longest]) * draws / samples), draws - 1)
+            world = values[:, lane]
             for lane in range(draws):
                 product[lane] = 1.0
             for level in range(levels):
                 entry = _entry_at(paths, first + level, level, codes)
                 size = paths.sizes[first + level]
-                codes[level] = _pick(own, entry, size, uniforms[s, level])
-                here = values[entry + codes[level]]
+                codes[level] = _pick(world, entry, size, uniforms[s, level])
+                row = values[entry + codes[level]]
                 for lane in range(draws):
-                    product[lane] *= here[lane]
-            total = 0.0
+                    product[lane] *= row[lane]
+            mass = 0.0
             for lane in range(draws):
-                total += product[lane]
-            if total > 0:
-                told += _told(product, ranks, shares, weights, parts) / total
-        gain[i] = max(told / samples, 0.0)
+                mass += product[lane]
+            if mass > 0:
+                total += _information(product, ranks, shares, weights, parts) / mass
+        gain[i] = max(total / samples, 0.0)
 
 
 @kernel()
-def add_row_information(starts, sizes, values, ranks, shares, weights, told):
-    """told[starts[r]] = Σ_q weights[q] I(answer to q; one value drawn from row r)."""
+def add_row_information(starts, sizes, values, ranks, shares, weights, of_rows):
+    """Fill of_rows[starts[r]] with Σ_q weights[q] I(answer to q; one value drawn from row r)."""
     draws, parts = values.shape[1], np.empty((4, shares.shape[1]))
     for r in range(len(starts)):
-        found = 0.0
+        total = 0.0
         for x in range(starts[r], starts[r] + sizes[r]):
-            found += _told(values[x], ranks, shares, weights, parts)
-        told[starts[r]] = max(found / draws, 0.0)
+            total += _information(values[x], ranks, shares, weights, parts)
+        of_rows[starts[r]] = max(total / draws, 0.0)
 
 
 @kernel()
-def add_rows(paths, arms, means, told, gain):
-    """gain[i] = Σ_r v_r told[r], v_r being how likely arms[i] is to visit row r at the means.
+def add_rows(paths, arms, means, of_rows, gain):
+    """Fill gain[i] with Σ_r v_r of_rows[r]; v_r: how likely arms[i] visits row r at the means.
 
-    A walk as in `add_all`; chances[l] is the probability of what was seen in the first l steps.
+    chances[l] is the probability of the values at the first l steps.
     """
-    most = paths.strides.shape[1]
-    chances, codes = np.ones(most + 1), np.zeros(most, dtype=np.int64)
+    longest = paths.strides.shape[1]
+    chances, codes = np.ones(longest + 1), np.zeros(longest, dtype=np.int64)
     for i in range(len(arms)):
         first, total = paths.first[arms[i]], 0.0
         levels = paths.first[arms[i] + 1] - first
-        level = 0 if levels > 0 else -1
-        codes[0] = -1
-        while level >= 0:
-            codes[level] += 1
-            if codes[level] == paths.sizes[first + level]:
-                level -= 1
-                continue
+        level, codes[0] = 0, -1
+        while levels > 0:
+            level = _advance(paths, first, level, codes)
+            if level < 0:
+                break
             entry = _entry_at(paths, first + level, level, codes)
             if codes[level] == 0:
-                total += chances[level] * told[entry]
+                total += chances[level] * of_rows[entry]
             chances[level + 1] = chances[level] * means[entry + codes[level]]
             if level + 1 < levels:
                 level += 1
@@ -545,17 +559,17 @@ def add_rows(paths, arms, means, told, gain):
 
 
 @kernel()
-def add_sampled_rows(paths, arms, means, told, uniforms, gain):
-    """Do the same as `add_rows` with walks that are sampled at the means."""
-    samples, most = len(uniforms), paths.strides.shape[1]
-    codes = np.zeros(most, dtype=np.int64)
+def add_sampled_rows(paths, arms, means, of_rows, uniforms, gain):
+    """Fill gain[i] like `add_rows`, from outcomes that are sampled at the means."""
+    samples, longest = len(uniforms), paths.strides.shape[1]
+    codes = np.zeros(longest, dtype=np.int64)
     for i in range(len(arms)):
         first, total = paths.first[arms[i]], 0.0
         levels = paths.first[arms[i] + 1] - first
         for s in range(samples):
             for level in range(levels):
                 entry = _entry_at(paths, first + level, level, codes)
-                total += told[entry]
+                total += of_rows[entry]
                 size = paths.sizes[first + level]
                 codes[level] = _pick(means, entry, size, uniforms[s, level])
         gain[i] = total / samples

@@ -1,10 +1,10 @@
 """The smallest divergence between two boxes of distributions: the lower bound of Lemma 4.
 
-minimise KL(P‖Q) over distributions P and Q whose entries lie between given bounds. The problem is
+Minimise KL(P‖Q) over distributions P and Q whose entries lie between given bounds. The problem is
 jointly convex. For a fixed Q the best P is clip(s·Q, low, high), and for a fixed P the best Q is
-clip(s·P, low, high), each with the s that makes it sum to 1; the two take turns. Mostly a sweep or
-two suffice, at times hundreds do not, and a value that was stopped early is too large for a lower
-bound. So each sweep also computes the Frank-Wolfe gap, and value − gap is returned.
+clip(s·P, low, high), each with the s that makes it sum to 1; the two steps alternate. Mostly one or
+two sweeps suffice, but sometimes hundreds do not, and a value before convergence is too large for a
+lower bound. So each sweep also computes the Frank-Wolfe gap, and value − gap is returned.
 
 >>> round(minimise_kl([0.7, 0.1], [0.9, 0.3], [0.1, 0.5], [0.5, 0.9]), 4)
 0.0823
@@ -51,19 +51,18 @@ def minimise_kl(p_low: ArrayLike, p_high: ArrayLike, q_low: ArrayLike, q_high: A
     >>> round(minimise_kl([0.7, 0.1], [0.9, 0.3], [0.1, 0.5], [0.5, 0.9]), 4)
     0.0823
     """
-    pl, pu, ql, qu = _numbers(p_low), _numbers(p_high), _numbers(q_low), _numbers(q_high)
+    pl, pu, ql, qu = (_numbers(bound) for bound in (p_low, p_high, q_low, q_high))
     if not pl.shape == pu.shape == ql.shape == qu.shape or not pl.size:
         raise DowiseError(
             "the four bounds must be arrays of one shape with at least one entry",
             code="invalid-shape",
         )
-    if pl.ndim != 1:
-        pl, pu, ql, qu = pl.ravel(), pu.ravel(), ql.ravel(), qu.ravel()
+    pl, pu, ql, qu = pl.ravel(), pu.ravel(), ql.ravel(), qu.ravel()
     value: float = _kernels.box_divergence(pl, pu, ql, qu)
     if value >= 0:
         return value
-    _checked_box("P", pl, pu)
-    _checked_box("Q", ql, qu)
+    _clipped_box("P", pl, pu)
+    _clipped_box("Q", ql, qu)
     raise DowiseError(
         "the bounds leave no room for a distribution: they sum to 1 too closely",
         code="invalid-number",
@@ -100,7 +99,7 @@ def project_to_box(point: ArrayLike, low: ArrayLike, high: ArrayLike) -> FloatAr
             "the point and the bounds must be arrays of one shape, the point finite",
             code="invalid-shape",
         )
-    lo, hi = _checked_box("x", lo, hi)
+    lo, hi = _clipped_box("x", lo, hi)
     left, right = float((z - hi).min()) - 1, float((z - lo).max()) + 1
     for _ in range(200):
         shift = 0.5 * (left + right)
@@ -118,13 +117,13 @@ def _numbers(values: ArrayLike) -> FloatArray:
         raise DowiseError(f"{values!r} is not an array of numbers", code="invalid-type") from None
 
 
-def _checked_box(name: str, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _clipped_box(name: str, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
     if not (low <= high).all() or low.sum() > 1 + _ROUNDING or high.sum() < 1 - _ROUNDING:
         raise DowiseError(
-            f"no distribution {name} is between the bounds: the lower ones sum to "
-            f"{low.sum():.6g} and the upper ones to {high.sum():.6g}, with 1 not in between, "
-            "or a lower one exceeds its upper one",
+            f"no distribution {name} is between the bounds: the lower ones sum to {low.sum():.6g}, "
+            f"the upper ones to {high.sum():.6g}, and 1 is not in between, or a lower bound "
+            "exceeds its upper bound",
             code="invalid-number",
         )
     return low, high
@@ -133,8 +132,8 @@ def _checked_box(name: str, low: FloatArray, high: FloatArray) -> tuple[FloatArr
 _NO_ANSWER = -1.0  # result of `box_divergence` if a box holds no distribution
 _TOLERANCE = 1e-10
 _MAX_SWEEPS = 20_000
-_SHORT = 64
-_TINY = 1e-200  # least value of an entry that may be 0: too small for sums, but no ratio is 0/0
+_MAX_INSERTION_SORT = 64
+_TINY = 1e-200  # used for 0: too small to change a sum, but no ratio is 0/0
 
 
 class BoxBounds(NamedTuple):
@@ -184,7 +183,7 @@ def _scale(weights, box, out):
 
 @kernel()
 def _fill_up(out, high, movable):
-    """Add what is missing to 1 to the movable cells; return True if that was possible."""
+    """Raise the movable cells until the sum is 1; return False if that is not possible."""
     missing = 1.0
     for i in range(len(out)):
         missing -= out[i]
@@ -202,26 +201,26 @@ def _smallest_product(gradient, box, order):
 
     `order` is any permutation of the cells, and is sorted in place.
     """
-    left = 1.0
+    remaining = 1.0
     total = 0.0
     for i in range(len(gradient)):
-        left -= box.low[i]
+        remaining -= box.low[i]
         total += gradient[i] * box.low[i]
     _sort_by(gradient, order)
     for k in range(len(order)):
-        if left <= 0:
+        if remaining <= 0:
             break
         i = order[k]
-        more = min(box.high[i] - box.low[i], left)
+        more = min(box.high[i] - box.low[i], remaining)
         total += gradient[i] * more
-        left -= more
+        remaining -= more
     return total
 
 
 @kernel()
 def _sort_by(keys, order):
     """Sort the permutation `order` by its keys, by insertion if it is short."""
-    if len(order) > _SHORT:
+    if len(order) > _MAX_INSERTION_SORT:
         order[:] = np.argsort(keys)
         return
     for i in range(1, len(order)):
@@ -235,7 +234,7 @@ def _sort_by(keys, order):
 
 @kernel(inline="always")  # 5 % of a divergence
 def _divergence_and_gap(p, q, box_p, box_q, scratch, orders):
-    """Return KL(P‖Q) and the Frank-Wolfe gap, the most it can be above the minimum."""
+    """Return KL(P‖Q) and the Frank-Wolfe gap, an upper bound on its excess over the minimum."""
     grad_p, grad_q = scratch[0], scratch[1]
     value, at_p, at_q = 0.0, 0.0, 0.0
     for i in range(len(p)):
@@ -257,9 +256,8 @@ def _divergence_and_gap(p, q, box_p, box_q, scratch, orders):
 def _alternate(box_p, box_q, q):
     """Return a lower bound on min KL(P‖Q), within a tolerance of it; negative if a box is empty.
 
-    P and Q take turns: P = clip(s·Q), Q = clip(s·P). After each turn the Frank-Wolfe gap bounds the
-    distance to the minimum; value − gap is a valid lower bound at any time. All cells must have
-    box_q.high > 0, and `q` starts inside its box with no entry 0.
+    P = clip(s·Q) and Q = clip(s·P) alternate; after each sweep value − gap is a valid lower bound.
+    All cells must have box_q.high > 0, and `q` must start in its box without an entry 0.
     """
     n = len(q)
     scratch = np.empty((3, n))
@@ -290,14 +288,14 @@ def _alternate(box_p, box_q, q):
 def _clip(low, high, box):
     """Fill the box with the bounds, clipped to [0, 1]; return False if they are reversed."""
     for i in range(len(low)):
-        if not low[i] <= high[i]:  # a NaN, for one
+        if not low[i] <= high[i]:  # also if one is NaN
             return False
         box.low[i], box.high[i] = max(low[i], 0.0), min(high[i], 1.0)
     return True
 
 
 @kernel()
-def _holds_a_distribution(box):
+def _has_distribution(box):
     for i in range(len(box.low)):
         if not box.low[i] <= box.high[i]:
             return False
@@ -305,7 +303,7 @@ def _holds_a_distribution(box):
 
 
 @kernel()
-def _share_a_distribution(p, q):
+def _intersect(p, q):
     low, high = 0.0, 0.0
     for i in range(len(p.low)):
         lower, upper = max(p.low[i], q.low[i]), min(p.high[i], q.high[i])
@@ -317,8 +315,8 @@ def _share_a_distribution(p, q):
 
 
 @kernel()
-def _go_inside(box, out):
-    """Fill in a distribution strictly inside: an entry of Q that starts at 0 would stay 0."""
+def _interior_point(box, out):
+    """Fill `out` with a distribution inside the box: an entry of Q that starts at 0 stays 0."""
     least = box.low.sum()
     spread = box.high.sum() - least
     share = (1 - least) / spread if spread > 0 else 0.0
@@ -333,32 +331,33 @@ def box_divergence(p_low, p_high, q_low, q_high):
     p, q = BoxBounds(rows[0], rows[1]), BoxBounds(rows[2], rows[3])
     if not (_clip(p_low, p_high, p) and _clip(q_low, q_high, q)):
         return _NO_ANSWER
-    if not (_holds_a_distribution(p) and _holds_a_distribution(q)):
+    if not (_has_distribution(p) and _has_distribution(q)):
         return _NO_ANSWER
-    if _share_a_distribution(p, q):
+    if _intersect(p, q):
         return 0.0
     if q.low.sum() >= 1:
         q = BoxBounds(q.low, q.low)  # Q has no choice
     # Where Q must be 0, P must be too.
-    kept = q.high > 0
-    room = 0.0
-    for i in range(len(kept)):
-        if kept[i]:
-            room += p.high[i]
+    support = q.high > 0
+    max_sum = 0.0
+    for i in range(len(support)):
+        if support[i]:
+            max_sum += p.high[i]
         elif p.low[i] > 0:
             return np.inf
-    if room < 1 - _ROUNDING:
+    if max_sum < 1 - _ROUNDING:
         return np.inf
-    if not kept.all():
-        p, q = BoxBounds(p.low[kept], p.high[kept]), BoxBounds(q.low[kept], q.high[kept])
+    if not support.all():
+        p = BoxBounds(p.low[support], p.high[support])
+        q = BoxBounds(q.low[support], q.high[support])
     start = rows[4, : len(q.low)]
-    _go_inside(q, start)
+    _interior_point(q, start)
     return _alternate(p, q, start)
 
 
 @kernel()
 def _groups(arms, winning, apart):
-    """Return the index of each group among the winning arms, or −1, and its number of arms."""
+    """Return the index of each group of arms among the winning arms, or −1, and its size."""
     count = arms if apart else min(len(winning) + 1, arms)
     places, copies = np.empty(count, dtype=np.int64), np.empty(count)
     for i in range(count):
@@ -381,55 +380,51 @@ def _boxes_of(joint, best, winning, groups, radii, p, q):
         outcomes[y] = joint[:, y].sum()
     chi_squared = -1.0
     for group in range(len(places)):
-        k, alike = places[group], copies[group]
+        k, size = places[group], copies[group]
         share = best[winning[k]] if k >= 0 else 0.0
         share_low, share_high = max(share - of_best, 0.0), min(share + of_best, 1.0)
         for y in range(values):
             i = group * values + y
-            seen, outcome = joint[k, y] if k >= 0 else 0.0, outcomes[y]
-            p.low[i] = alike * max(seen - of_joint, 0.0)
-            p.high[i] = alike * min(seen + of_joint, 1.0)
-            q.low[i] = alike * (share_low * max(outcome - of_outcome, 0.0))
-            q.high[i] = alike * (share_high * min(outcome + of_outcome, 1.0))
+            cell, outcome = joint[k, y] if k >= 0 else 0.0, outcomes[y]
+            p.low[i] = size * max(cell - of_joint, 0.0)
+            p.high[i] = size * min(cell + of_joint, 1.0)
+            q.low[i] = size * (share_low * max(outcome - of_outcome, 0.0))
+            q.high[i] = size * (share_high * min(outcome + of_outcome, 1.0))
             chi_squared += p.high[i] ** 2 / q.low[i] if q.low[i] > 0 else np.inf
     return chi_squared
 
 
 @kernel()
-def are_apart(joint, best, winning, apart, radii, found):
-    """Set found[a] to True if no distribution is in both boxes of arm a: then g is above 0.
+def are_disjoint(joint, best, winning, apart, radii, is_disjoint):
+    """Set is_disjoint[a] to True if no distribution is in both boxes of arm a: then g is above 0.
 
     The arguments are those of `gain_bounds`.
     """
     groups = _groups(len(best), winning, apart)
     cells = len(groups[0]) * joint.shape[2]
-    p, q = (
-        BoxBounds(np.empty(cells), np.empty(cells)),
-        BoxBounds(np.empty(cells), np.empty(cells)),
-    )
+    rows = np.empty((4, cells))
+    p, q = BoxBounds(rows[0], rows[1]), BoxBounds(rows[2], rows[3])
     for a in range(len(joint)):
         _boxes_of(joint[a], best, winning, groups, radii, p, q)
         _clip(p.low, p.high, p)
         _clip(q.low, q.high, q)
-        found[a] = not _share_a_distribution(p, q)
+        is_disjoint[a] = not _intersect(p, q)
 
 
 @kernel()
 def gain_bounds(joint, best, winning, apart, radii, low, high):
-    """Fill both ends of Lemma 4 for every arm; return False if a box holds no distribution.
+    """Fill both ends of Lemma 4 for every arm; return False if a box has no distribution.
 
-    joint[a, k, y] = p_a(a* = winning[k], y) for all arms or some; `best` is p* of all arms. The
-    cells of arms that never win are equal. Unless `apart`, they are merged: equal cells have equal
-    shares in the solution, and mp log(mp / mq) is m times p log(p/q), so m of them are one cell
-    with m times their bounds. The radii are those of the joint, of p* and of the outcomes.
+    joint[a, k, y] is p_a(a* = winning[k], y) for all arms or some, `best` is p* of all arms, and
+    `radii` are those of the joint, of p* and of the outcomes. Arms that never win have equal cells.
+    Unless `apart`, these are merged: m equal cells have equal values in the solution, and
+    m p log(p/q) = mp log(mp / mq), so they are one cell with m times the bounds.
     """
     arms, _, values = joint.shape
     groups = _groups(len(best), winning, apart)
     cells = len(groups[0]) * values
-    p, q = (
-        BoxBounds(np.empty(cells), np.empty(cells)),
-        BoxBounds(np.empty(cells), np.empty(cells)),
-    )
+    rows = np.empty((4, cells))
+    p, q = BoxBounds(rows[0], rows[1]), BoxBounds(rows[2], rows[3])
     for a in range(arms):
         chi_squared = _boxes_of(joint[a], best, winning, groups, radii, p, q)
         high[a] = min(max(chi_squared, 0.0), np.log(values))

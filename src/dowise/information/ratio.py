@@ -22,12 +22,12 @@ from dowise.errors import DowiseError
 
 _kernels = lazy_kernels("dowise.information.ratio")
 
-MAX_ALL_PAIRS = 256  # arms for which all pairs are tried; beyond, those on the hull
-MIN_GAIN = 1e-12  # a gain of at most this is rounding, and counts as 0
+MAX_ALL_PAIRS = 256  # with more arms only pairs on the hull are tried
+MIN_GAIN = 1e-12  # smaller gains are rounding, and count as 0
 
 
 class IDSAction(NamedTuple):
-    """Play `first` with this probability, otherwise `second`; a pure choice is (a, a, 1.0).
+    """Play `first` with this probability, otherwise `second`; a single arm a is (a, a, 1.0).
 
     Examples
     --------
@@ -63,17 +63,17 @@ def information_ratio(regret: ArrayLike, gain: ArrayLike) -> FloatArray:
     >>> information_ratio([0.2, 0.0], [0.1, 0.0]).round(2).tolist()
     [0.4, 0.0]
     """
-    squared, known = np.broadcast_arrays(np.square(regret, dtype=np.float64), np.asarray(gain))
-    ratio = np.where(squared > 0, np.inf, 0.0)
-    np.divide(squared, known, out=ratio, where=known > 0)
+    squares, gains = np.broadcast_arrays(np.square(regret, dtype=np.float64), np.asarray(gain))
+    ratio = np.where(squares > 0, np.inf, 0.0)
+    np.divide(squares, gains, out=ratio, where=gains > 0)
     return ratio
 
 
 def minimise_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
     """Return the distribution over arms with the smallest information ratio.
 
-    If no arm teaches anything, it is the arm with the least regret. Ties go to a pure choice, then
-    to the first arms.
+    If no arm has a gain, it is the arm with the least regret. Ties go to a single arm, then to the
+    first arms.
 
     Parameters
     ----------
@@ -95,20 +95,19 @@ def minimise_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
     >>> minimise_ratio([0.2, 0.1], [0.0, 0.5])
     IDSAction(first=1, second=1, probability=1.0)
     """
-    regret, known = np.asarray(delta, np.float64), np.asarray(gain, np.float64)
-    if regret.shape != known.shape or regret.ndim != 1 or not len(regret):
+    regret, gains = np.asarray(delta, np.float64), np.asarray(gain, np.float64)
+    if regret.shape != gains.shape or regret.ndim != 1 or not len(regret):
         raise DowiseError(
-            f"delta {regret.shape} and gain {known.shape} must have one number per arm",
+            f"delta {regret.shape} and gain {gains.shape} must have one number per arm",
             code="invalid-shape",
         )
     if len(regret) <= MAX_ALL_PAIRS:
-        action = IDSAction(*_kernels.best_pair(regret, known, MIN_GAIN))
+        action = IDSAction(*_kernels.best_pair(regret, gains, MIN_GAIN))
     else:
-        known = np.where(
-            known <= MIN_GAIN, np.minimum(known, 0.0), known
-        )  # an invalid one stays invalid
-        order = np.lexsort((-known, regret))
-        action = IDSAction(*_kernels.best_pair_on_hull(regret, known, order))
+        # A small gain is set to 0; a negative one stays, to be rejected below.
+        gains = np.where(gains <= MIN_GAIN, np.minimum(gains, 0.0), gains)
+        order = np.lexsort((-gains, regret))
+        action = IDSAction(*_kernels.best_pair_on_hull(regret, gains, order))
     if action.first < 0:
         raise DowiseError(
             f"regrets and gains must be finite and not negative, not {delta!r} and {gain!r}",
@@ -134,8 +133,8 @@ def least_ratio(delta: ArrayLike, gain: ArrayLike) -> IDSAction:
     >>> least_ratio([0.2, 0.1], [0.0, 0.0])
     IDSAction(first=1, second=1, probability=1.0)
     """
-    regret, known = np.asarray(delta, np.float64), np.asarray(gain, np.float64)
-    ratio = information_ratio(regret, np.where(known <= MIN_GAIN, 0.0, known))
+    regret, gains = np.asarray(delta, np.float64), np.asarray(gain, np.float64)
+    ratio = information_ratio(regret, np.where(gains <= MIN_GAIN, 0.0, gains))
     chosen = int(np.lexsort((regret, ratio))[0])
     return IDSAction(chosen, chosen, 1.0)
 
@@ -144,80 +143,80 @@ _ROUNDING = 1e-12
 
 
 @kernel()
-def _best_single(regret, gain, nothing):
-    """Return the first arm with the smallest Ψ, and Ψ; the arm of least regret if none teaches.
+def _best_single(regret, gain, min_gain):
+    """Return the first arm with the smallest Ψ, and its Ψ.
 
-    The ratio is −1 if no arm teaches anything, which ends the search. The arm is −1 if a number is
-    negative or not finite.
+    If no arm has a gain, return the arm of least regret and −1, which ends the search. The arm is
+    −1 if a number is negative or not finite.
     """
     single, least = 0, np.inf
-    cheapest, some = 0, False
+    cheapest, any_gain = 0, False
     for a in range(len(regret)):
         if not (0 <= regret[a] < np.inf and 0 <= gain[a] < np.inf):
             return -1, -1.0
         if regret[a] < regret[cheapest]:
             cheapest = a
-        if gain[a] > nothing:
-            some = True
+        if gain[a] > min_gain:
+            any_gain = True
             ratio = regret[a] * regret[a] / gain[a]
         else:
             ratio = np.inf if regret[a] > 0 else 0.0
         if ratio < least:
             single, least = a, ratio
-    return (single, least) if some else (cheapest, -1.0)
+    return (single, least) if any_gain else (cheapest, -1.0)
 
 
 @kernel()
 def _mixture(regret_a, gain_a, regret_b, gain_b):
-    """Return (ratio, q, 1 − q) at the inner stationary point of a pair; ∞ if there is none."""
+    """Return (Ψ, q, 1 − q) at the inner stationary point of a pair; Ψ is ∞ if there is none."""
     d, e = regret_a - regret_b, gain_a - gain_b
     if d * e == 0:
         return np.inf, 1.0, 0.0
     q = (e * regret_b - 2 * d * gain_b) / (d * e)
-    rest = 1 - q
-    if q >= 1:  # or so close below that it was rounded: then the other arm's is exact
-        rest = (2 * d * gain_a - e * regret_a) / (d * e)
-    if not (q > 0 and rest > 0):
+    q_b = 1 - q
+    if q >= 1:  # possibly by rounding: then the formula for the other arm is exact
+        q_b = (2 * d * gain_a - e * regret_a) / (d * e)
+    if not (q > 0 and q_b > 0):
         return np.inf, 1.0, 0.0
-    cost = q * regret_a + rest * regret_b
-    return cost * cost / (q * gain_a + rest * gain_b), q, rest
+    cost = q * regret_a + q_b * regret_b
+    return cost * cost / (q * gain_a + q_b * gain_b), q, q_b
 
 
 @kernel()
-def best_pair(regret, gain, nothing):
+def best_pair(regret, gain, min_gain):
     """Return (first, second, probability of the first) with the smallest (πᵀΔ)² / πᵀg.
 
-    A gain of at most `nothing` counts as 0. Single arms come first, then all pairs. The first arm
+    A gain of at most `min_gain` counts as 0. Single arms come first, then all pairs. The first arm
     is −1 if a number is negative or not finite.
     """
-    single, least = _best_single(regret, gain, nothing)
+    single, least = _best_single(regret, gain, min_gain)
     first, second, probability = single, single, 1.0
     if least <= 0:
         return first, second, probability
     for a in range(len(regret)):
-        gain_a = gain[a] if gain[a] > nothing else 0.0
+        gain_a = gain[a] if gain[a] > min_gain else 0.0
         for b in range(a + 1, len(regret)):
-            gain_b = gain[b] if gain[b] > nothing else 0.0
-            ratio, q, rest = _mixture(regret[a], gain_a, regret[b], gain_b)
+            gain_b = gain[b] if gain[b] > min_gain else 0.0
+            ratio, q, q_b = _mixture(regret[a], gain_a, regret[b], gain_b)
             if ratio < least:
                 least = ratio
-                first, second, probability = (a, b, q) if q < 1 else (b, a, rest)
+                first, second, probability = (a, b, q) if q < 1 else (b, a, q_b)
     return first, second, probability
 
 
 @kernel()
 def _turn(regret, gain, a, b, c):
     """Return a positive number if a, b, c turn left at b, which is then below the hull."""
-    left = (regret[b] - regret[a]) * (gain[c] - gain[b])
-    return left - (gain[b] - gain[a]) * (regret[c] - regret[b])
+    product = (regret[b] - regret[a]) * (gain[c] - gain[b])
+    return product - (gain[b] - gain[a]) * (regret[c] - regret[b])
 
 
 @kernel()
 def _upper_chain(regret, gain, order, chain):
     """Fill in the arms of the hull's upper left boundary and return their number.
 
-    `order` has the arms by rising regret, then falling gain, then index: an arm that teaches no
-    more than an earlier one is dominated by it, or equal to it.
+    `order` has the arms by rising regret, then falling gain, then index: an arm without more gain
+    than an earlier one is dominated by it, or equal to it.
     """
     count = 0
     for c in order:
@@ -247,10 +246,10 @@ def _first_on_line(regret, gain, chain, edge):
 
 @kernel()
 def best_pair_on_hull(regret, gain, order):
-    """Return the result of `best_pair` in linear time; gains are 0 or more than `nothing`.
+    """Return the result of `best_pair` in linear time; gains are 0 or more than `min_gain`.
 
-    `order` is that of `_upper_chain`. On a line of more than two arms all pairs around the optimum
-    are equal: the first arms are taken from either side.
+    `order` is that of `_upper_chain`. If more than two arms are on a line, all pairs around the
+    optimum are equal, and the first arm of either side is returned.
     """
     single, least = _best_single(regret, gain, 0.0)
     if least <= 0:
@@ -267,8 +266,8 @@ def best_pair_on_hull(regret, gain, order):
         return single, single, 1.0
     left, right = _first_on_line(regret, gain, chain[:count], edge)
     a, b = min(left, right), max(left, right)
-    ratio, q, rest = _mixture(regret[a], gain[a], regret[b], gain[b])
-    if ratio > least * (1 + _ROUNDING):  # they are not quite in line
+    ratio, q, q_b = _mixture(regret[a], gain[a], regret[b], gain[b])
+    if ratio > least * (1 + _ROUNDING):  # the arms are only nearly on a line
         a, b = min(chain[edge], chain[edge + 1]), max(chain[edge], chain[edge + 1])
-        ratio, q, rest = _mixture(regret[a], gain[a], regret[b], gain[b])
-    return (a, b, q) if q < 1 else (b, a, rest)
+        ratio, q, q_b = _mixture(regret[a], gain[a], regret[b], gain[b])
+    return (a, b, q) if q < 1 else (b, a, q_b)

@@ -13,7 +13,13 @@ from dowise._core.rng import draw_key, draw_keys
 from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_block, workspace
-from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
+from dowise.belief.mixture_kernels import (
+    draw_mixed_block,
+    lane_buffers,
+    learn_mixed,
+    weigh,
+    with_entries,
+)
 from dowise.model import Codes, FactorLayout
 from dowise.model.kernels import observe_round, unrolled
 from dowise.model.sampler import TrialScript
@@ -267,11 +273,11 @@ def _play_mixed_rounds(
     """Play each round with doubtful edges; entries[c] are the entries read in context c."""
     circuit = unrolled(tape)
     one = script.contexts.ndim
-    work, room = workspace(circuit, one), room_for(own.tables, own.reading, one)
+    work, room = workspace(circuit, one), lane_buffers(own.tables, own.reading, one)
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
     for t in range(len(chosen)):
-        here = read_from(own.reading, entries[script.contexts[t]])
+        here = with_entries(own.reading, entries[script.contexts[t]])
         weigh(own.learned.evidence, own.options, own.weights)
         draw_mixed_block(
             keys[t],

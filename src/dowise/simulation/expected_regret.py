@@ -20,7 +20,13 @@ from dowise._core.rng import draw_keys
 from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Belief, Posterior
 from dowise.belief.draw_kernels import count_record, draw_block, workspace
-from dowise.belief.mixture_kernels import draw_mixed_block, learn_mixed, read_from, room_for, weigh
+from dowise.belief.mixture_kernels import (
+    draw_mixed_block,
+    lane_buffers,
+    learn_mixed,
+    weigh,
+    with_entries,
+)
 from dowise.model.draws import Draws
 from dowise.model.kernels import observe_round, unrolled
 from dowise.model.sampler import TrialScript
@@ -222,11 +228,11 @@ def _expect_mixed_rounds(
     """Compute expected regrets for a mixture; entries[c] is what versions read under context c."""
     circuit = unrolled(tape)
     one, lanes = script.contexts.ndim, rewards.shape[1]
-    work, room = workspace(circuit, lanes), room_for(own.tables, own.reading, lanes)
+    work, room = workspace(circuit, lanes), lane_buffers(own.tables, own.reading, lanes)
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
     for t in range(len(chosen)):
-        arm, here = chosen[t], read_from(own.reading, entries[script.contexts[t]])
+        arm, here = chosen[t], with_entries(own.reading, entries[script.contexts[t]])
         weigh(own.learned.evidence, own.options, own.weights)
         draw_mixed_block(
             keys[t],

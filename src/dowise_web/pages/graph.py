@@ -17,7 +17,7 @@ from fastapi.responses import Response
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 
-from dowise.belief import Belief, Evidence, risen
+from dowise.belief import Belief, Evidence, likely_soft_edges
 from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment import (
     FormulaView,
@@ -186,7 +186,7 @@ def _summarize(belief: Belief, evidence: Evidence | None, reason: str) -> GraphS
         evidence,
         reason.removesuffix(_OTHER_SURFACES),
         tuple(edges),
-        suspected=(*(evidence.suspected if evidence else ()), *risen(belief)),
+        suspected=(*(evidence.suspected if evidence else ()), *likely_soft_edges(belief)),
         soft=tuple(edge.text for edge in edges if edge.text not in problem.graph.edge_texts),
     )
 

@@ -130,7 +130,7 @@ def test_hostile_names_stay_text(reader):
 def test_alarms_are_said_and_drawn(reader):
     text = page(reader)
     assert "The data contradict this graph." in text
-    assert "Accused: Shelf -&gt; Sales" in text
+    assert "It may lack: Shelf -&gt; Sales" in text
     titles = [one.text for one in picture_in(text).iter(f"{SVG}title")]
     assert "Shelf -> Sales, suspected: the graph lacks it" in titles
     assert any(title.startswith("Staff -> Sales, doubtful, there with") for title in titles)
