@@ -2,8 +2,9 @@
 
     make bench
 
-Two processes by turns: in one `uses_betas` is False, before anything is compiled, so that all rows are
-drawn by gamma variates; its kernels are kept in a folder for a while. Everything else is the same.
+Two processes take turns. In one of them `uses_betas` is replaced before anything is compiled, so
+that all rows are drawn by gamma variates; its kernels are kept in a temporary folder. Everything
+else is the same.
 After 100 rounds of fair coins the draws alone, and rounds by `decide` and `observe`; and rounds of
 whole trials from the prior on with the world's part. Processor time, the least of all turns;
 no time is asserted. As a program it reads lines such as "trial task3" and answers with seconds, so
