@@ -10,10 +10,10 @@ import numpy as np
 
 from dowise._core.document import format_number
 from dowise._core.kernels import kernel
-from dowise._core.types import AnyArray, BoolArray, FloatArray, IntArray
+from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise._core.validation import check_fraction, check_integer, check_number
-from dowise.belief import Belief, Posterior
-from dowise.belief.draw_kernels import count_record, draw_results, mean_results
+from dowise.belief import Belief
+from dowise.belief.draw_kernels import draw_results, mean_results
 from dowise.belief.posterior import check_samples
 from dowise.errors import DowiseError
 from dowise.information.certificate import (
@@ -30,12 +30,18 @@ from dowise.information.certificate import (
 from dowise.information.estimates import check_memory, find_and_count, summarise
 from dowise.information.ratio import MAX_ALL_PAIRS, MIN_GAIN, best_pair
 from dowise.model import Codes
-from dowise.model.kernels import find_winners, observe_round
+from dowise.model.kernels import find_winners
 from dowise.model.sampler import TrialScript
 from dowise.policies.base import Choice, TrialLoop, pick_winner, validate_propensity_samples
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, Edges, sampled_reason
-from dowise.policies.thompson import Learned, arms_of, play_steps
+from dowise.policies.trials import (
+    learn_round,
+    new_outcome,
+    play_steps,
+    trial_arms,
+    trial_posterior,
+)
 from dowise.problem import Problem
 from dowise.problem.prior import Prior
 
@@ -64,134 +70,9 @@ class _Terms(NamedTuple):
     limit: float
 
 
-class _Source(NamedTuple):
-    """Source of draws: the circuit, and rows[c], its rows in context c."""
-
-    tape: AnyArray
-    block: int
-    rows: IntArray
-
-
-def can_play(rng: np.random.Generator) -> bool:
-    """Return True if the generator makes a uniform of one word, as all of NumPy's but one do."""
+def _has_whole_words(rng: np.random.Generator) -> bool:
+    """Return True if a uniform takes one 64-bit word, as in all of NumPy's generators but one."""
     return not isinstance(rng.bit_generator, np.random.MT19937)
-
-
-def play_trial(
-    problem: Problem,
-    posterior: Posterior,
-    samples: int,
-    worth: FloatArray,
-    lam: float,
-    failure: float,
-    script: TrialScript,
-    rng: np.random.Generator,
-) -> Played:
-    """Play all rounds: the posterior learns them, and the generator ends where stepping leaves it.
-
-    How many words a round takes is known when it has been played. So as many as there may be are
-    made, and the generator is set back to behind those that were taken.
-    """
-    model, rounds, bits = posterior.model, len(script.contexts), rng.bit_generator
-    rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
-    arms, values = worth.shape
-    terms = _Terms(
-        worth,
-        problem.payoff.scaled,
-        choosing_draws(samples),
-        lam,
-        -log(failure),
-        min_bound(lam, values),
-        thompson_limit(lam, arms),
-    )
-    played = Played(np.empty(rounds, np.int64), np.empty(rounds), np.empty(rounds, np.bool_))
-    before = bits.state
-    words = bits.random_raw(MAX_WORDS * rounds)
-    taken = _play_rounds(
-        words,
-        Learned(posterior.prior, posterior.counts, posterior.unused),
-        arms_of(problem, model.factors),
-        _Source(model.circuit.tape, posterior.block, rows),
-        terms,
-        np.empty((arms, values - 1, samples), dtype=np.float32),
-        script,
-        played,
-    )
-    bits.state = before
-    bits.random_raw(taken, output=False)
-    return played
-
-
-@kernel()
-def _play_rounds(
-    words: Any, own: Any, arms: Any, source: Any, terms: Any, drawn: Any, script: Any, played: Any
-) -> Any:
-    """Play each round, and return the number of random words used.
-
-    `drawn` is room for the draws of a round.
-    """
-    count, others, samples = drawn.shape
-    one = script.contexts.ndim  # a literal would compile everything again for it
-    winners = np.empty(samples, dtype=np.int64)
-    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
-    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
-    means, early = np.empty((count, others + 1)), np.empty((count, others, terms.fit), np.float32)
-    again = np.empty((count, others, one), dtype=np.float32)
-    taken = one - one
-    for t in range(len(played.arms)):
-        here = source.rows[script.contexts[t]]
-        key, taken = words[taken : taken + 2], taken + 2
-        draw_results(key, own.prior, own.counts, here, source.tape, source.block, one - one, drawn)
-        mean_results(own.prior, own.counts, here, source.tape, means)
-        action, bound = _certified(drawn, early, winners, means, arms.costs, terms)
-        held = bound <= terms.limit
-        if held:
-            coin, taken = np.float64(words[taken] >> np.uint64(11)) * 2.0**-53, taken + 1
-            arm = action[0] if coin < action[2] else action[1]
-        else:
-            key, taken = words[taken : taken + 2], taken + 2
-            draw_results(
-                key, own.prior, own.counts, here, source.tape, source.block, one - one, again
-            )
-            find_winners(again, terms.scaled, arms.costs, winners[:one])
-            arm = winners[0]
-        played.arms[t], played.held[t] = arm, held
-        played.certificates[t] = min(bound, terms.limit)
-        observe_round(script, t, arm, codes, seen)
-        p = arms.place[arm]
-        count_record(
-            own.counts,
-            own.unused,
-            seen,
-            arms.fixed[arm],
-            arms.under[p],
-            arms.starts,
-            arms.strides,
-            one,
-        )
-    return taken
-
-
-@kernel()
-def _certified(drawn: Any, early: Any, winners: Any, means: Any, costs: Any, terms: Any) -> Any:
-    """(π, what certifies it), as `make_certificate`; `early` is room for the draws that choose."""
-    count, others, fit = early.shape
-    early[:] = drawn[:, :, :fit]
-    chosen_by, best = np.empty(fit, dtype=np.int64), np.empty(count)
-    winning = np.empty(count, dtype=np.int64)
-    peak, several = find_and_count(early, terms.scaled, costs, chosen_by, best, winning)
-    winning = winning[:several]
-    joint, net = np.empty((count, several, others + 1)), np.empty(count)
-    for a in range(count):
-        net[a] = 0.0 - costs[a]
-    regret, gain = np.empty(count), np.empty(count)
-    summarise(early, terms.scaled, peak, chosen_by, winning, best, joint, net, regret, gain)
-    action = best_pair(regret, gain, MIN_GAIN)
-    find_winners(drawn, terms.scaled, costs, winners)
-    bound, _ = certify(
-        drawn, terms.worth, winners, means, joint, winning, action, fit, terms.lam, terms.evidence
-    )
-    return action, max(bound, terms.least)
 
 
 class CertifiedSampling(BayesianPolicy):
@@ -299,15 +180,47 @@ class CertifiedSampling(BayesianPolicy):
     def play_certified(self, script: TrialScript, rng: np.random.Generator) -> Played:
         """Play a whole trial, compiled if possible, else with only `choose` in Python."""
         posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= MAX_ALL_PAIRS
-        is_single = not self.propensity_samples and can_play(rng)
+        is_single = not self.propensity_samples and _has_whole_words(rng)
         is_fine = posterior.is_settled and posterior.is_single_precision
         if not (is_fine and has_few_arms and is_single):
             return self._step(script, rng)
         check_samples(self.samples, posterior.model.circuit, True)
-        played = play_trial(
-            self.problem, posterior, self.samples, self._worth, self.lam, self.failure, script, rng
+        return self._play_whole(script, rng)
+
+    def _play_whole(self, script: TrialScript, rng: np.random.Generator) -> Played:
+        """Play all rounds in one kernel; the generator ends where stepping would leave it.
+
+        The number of words that a round takes is known only after it. So the maximum is drawn, and
+        the generator is set back to the first word that was not used.
+        """
+        posterior, rounds, bits = self.belief.posterior, len(script.contexts), rng.bit_generator
+        circuit, (arms, values) = posterior.model.circuit, self._worth.shape
+        start = trial_posterior(posterior, script.known)
+        terms = _Terms(
+            worth=self._worth,
+            scaled=self.problem.payoff.scaled,
+            fit=choosing_draws(self.samples),
+            lam=self.lam,
+            evidence=-log(self.failure),
+            least=min_bound(self.lam, values),
+            limit=thompson_limit(self.lam, arms),
         )
-        self.next_number += len(played.arms)
+        played = Played(np.empty(rounds, np.int64), np.empty(rounds), np.empty(rounds, np.bool_))
+        before = bits.state
+        used = _play_rounds(
+            bits.random_raw(MAX_WORDS * rounds),
+            start.state,
+            start.rows,
+            trial_arms(posterior),
+            (circuit.tape, posterior.block),
+            terms,
+            np.empty((arms, values - 1, self.samples), dtype=np.float32),
+            script,
+            played,
+        )
+        bits.state = before
+        bits.random_raw(used, output=False)
+        self.next_number += rounds
         return played
 
     def _step(self, script: TrialScript, rng: np.random.Generator) -> Played:
@@ -372,3 +285,70 @@ class CertificateTrace(DecisionTrace):
             f"at most {bound} against the best arm (wrong with a chance of 1 in "
             f"{1 / self.failure:,.0f}), within {within}"
         )
+
+
+@kernel()
+def _play_rounds(
+    words: Any,
+    state: Any,
+    rows: Any,
+    arms: Any,
+    circuit: Any,
+    terms: Any,
+    drawn: Any,
+    script: Any,
+    played: Any,
+) -> Any:
+    """Play each round, and return the number of random words used. `circuit` is (tape, block).
+
+    rows[c] are the rows of the circuit under context c; `drawn` is room for the draws.
+    """
+    tape, block = circuit
+    count, others, samples = drawn.shape
+    one = script.contexts.ndim  # a literal would compile everything again
+    zero = one - one
+    winners = np.empty(samples, dtype=np.int64)
+    means, early = np.empty((count, others + 1)), np.empty((count, others, terms.fit), np.float32)
+    single = np.empty((count, others, one), dtype=np.float32)
+    used, outcome = zero, new_outcome(script)
+    for t in range(len(played.arms)):
+        current = rows[script.contexts[t]]
+        key, used = words[used : used + 2], used + 2
+        draw_results(key, state.prior, state.counts, current, tape, block, zero, drawn)
+        mean_results(state.prior, state.counts, current, tape, means)
+        action, bound = _certified(drawn, early, winners, means, arms.costs, terms)
+        held = bound <= terms.limit
+        if held:
+            coin, used = np.float64(words[used] >> np.uint64(11)) * 2.0**-53, used + 1
+            arm = action[0] if coin < action[2] else action[1]
+        else:
+            key, used = words[used : used + 2], used + 2
+            draw_results(key, state.prior, state.counts, current, tape, block, zero, single)
+            find_winners(single, terms.scaled, arms.costs, winners[:one])
+            arm = winners[0]
+        played.arms[t], played.held[t] = arm, held
+        played.certificates[t] = min(bound, terms.limit)
+        learn_round(state, None, arms, script, t, arm, outcome)
+    return used
+
+
+@kernel()
+def _certified(drawn: Any, early: Any, winners: Any, means: Any, costs: Any, terms: Any) -> Any:
+    """(π, what certifies it), as `make_certificate`; `early` is room for the draws that choose."""
+    count, others, fit = early.shape
+    early[:] = drawn[:, :, :fit]
+    chosen_by, best = np.empty(fit, dtype=np.int64), np.empty(count)
+    winning = np.empty(count, dtype=np.int64)
+    peak, several = find_and_count(early, terms.scaled, costs, chosen_by, best, winning)
+    winning = winning[:several]
+    joint, net = np.empty((count, several, others + 1)), np.empty(count)
+    for a in range(count):
+        net[a] = 0.0 - costs[a]
+    regret, gain = np.empty(count), np.empty(count)
+    summarise(early, terms.scaled, peak, chosen_by, winning, best, joint, net, regret, gain)
+    action = best_pair(regret, gain, MIN_GAIN)
+    find_winners(drawn, terms.scaled, costs, winners)
+    bound, _ = certify(
+        drawn, terms.worth, winners, means, joint, winning, action, fit, terms.lam, terms.evidence
+    )
+    return action, max(bound, terms.least)

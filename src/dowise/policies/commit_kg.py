@@ -29,7 +29,6 @@ from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.commit_kg_kernels import (
     MAX_CONTEXTS,
     Contexts,
-    DirichletParams,
     PlayPlan,
     RewardScale,
     choose,
@@ -39,7 +38,7 @@ from dowise.policies.commit_kg_kernels import (
     play_rounds,
 )
 from dowise.policies.decision import DecisionTrace
-from dowise.policies.thompson import arms_of
+from dowise.policies.trials import trial_arms
 from dowise.problem import Problem, Record
 from dowise.problem.prior import Prior
 from dowise.problem.record import RecordBatch, equal_columns
@@ -161,10 +160,7 @@ class CommitKG(BayesianPolicy):
         posterior = self.belief.posterior
         may = np.zeros(len(self.problem.arms), dtype=np.bool_)
         may[arms] = True
-        known, trace = (
-            DirichletParams(posterior.prior, posterior.counts),
-            trace_of(self.belief.problem),
-        )
+        known, trace = posterior.state(), trace_of(self.belief.problem)
         contexts = self._all_contexts([codes], MAX_CONTEXTS)
         now = contexts.index(codes)
         if posterior.is_settled:
@@ -206,9 +202,8 @@ class CommitKG(BayesianPolicy):
         own = self._as_arrays(posterior, contexts)
         chosen = np.empty(len(script.contexts), dtype=np.int64)
         play_rounds(
-            DirichletParams(posterior.prior, posterior.counts),
-            posterior.unused,
-            arms_of(self.problem, posterior.model.factors),
+            posterior.state(),
+            trial_arms(posterior),
             own,
             np.array([places[codes] for codes in known]),
             trace_of(self.belief.problem),

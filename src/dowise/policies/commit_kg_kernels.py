@@ -21,21 +21,14 @@ from numba import njit
 from dowise._core.kernels import kernel
 from dowise._core.types import IntArray
 from dowise.belief import Posterior
-from dowise.belief.draw_kernels import count_record
 from dowise.belief.edge_weights import edge_sets
 from dowise.model import Codes
-from dowise.model.kernels import Trace, fill_means, forward, observe_round, pass_back
+from dowise.model.kernels import Trace, fill_means, forward, pass_back
 from dowise.model.reward_circuit import Reading
+from dowise.policies.trials import learn_round, new_outcome
 
 _EDGE = 1e-9  # of the span: how near a mean may come to an end of the scale
 _TIE = 1e-12  # of the span: means as near as this are the same
-
-
-class DirichletParams(NamedTuple):
-    """Dirichlet parameters, entry by entry."""
-
-    prior: Any
-    counts: Any
 
 
 class ContextLanes(NamedTuple):
@@ -532,15 +525,13 @@ def _rows(reading: Reading, versions: IntArray, blocks: int) -> tuple[IntArray, 
 
 
 @kernel()
-def play_rounds(known, unused, arms, contexts, numbers, trace, worth, pace, script, chosen):
+def play_rounds(known, arms, contexts, numbers, trace, worth, pace, script, chosen):
     """Play a whole trial.
 
     numbers[c] is the index of the script's context c among all; pace has the rounds to come per
     round played, the rounds added to those, and the rounds before the first.
     """
-    one = script.contexts.ndim  # a literal would compile everything again for it
-    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
-    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
+    outcome = new_outcome(script)
     may = np.ones(len(arms.place), dtype=np.bool_)
     times, head_start, before = pace
     for t in range(len(chosen)):
@@ -548,16 +539,5 @@ def play_rounds(known, unused, arms, contexts, numbers, trace, worth, pace, scri
         rounds = times * (before + t + head_start)
         best = choose_in(known, contexts, now, trace, worth, may, rounds).arm
         chosen[t] = best
-        observe_round(script, t, best, codes, seen)
-        p = arms.place[best]
-        count_record(
-            known.counts,
-            unused,
-            seen,
-            arms.fixed[best],
-            arms.under[p],
-            arms.starts,
-            arms.strides,
-            one,
-        )
+        learn_round(known, None, arms, script, t, best, outcome)
         contexts.visits[now] += 1

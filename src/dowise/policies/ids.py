@@ -12,8 +12,8 @@ from dowise._core.kernels import kernel
 from dowise._core.rng import draw_keys_and_coins
 from dowise._core.types import FloatArray, IntArray
 from dowise._core.validation import check_fraction, check_fraction_or_zero, check_integer
-from dowise.belief import Belief, Posterior
-from dowise.belief.draw_kernels import count_record, draw_results
+from dowise.belief import Belief
+from dowise.belief.draw_kernels import draw_results
 from dowise.belief.posterior import check_samples
 from dowise.errors import DowiseError
 from dowise.information import (
@@ -31,91 +31,19 @@ from dowise.information.estimates import check_memory, find_and_count, summarise
 from dowise.information.gains import About, Gains, Seen
 from dowise.information.ratio import MAX_ALL_PAIRS, MIN_GAIN, best_pair
 from dowise.model import Codes
-from dowise.model.kernels import observe_round
 from dowise.model.sampler import TrialScript
 from dowise.policies.base import Choice, TrialLoop
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, Edges, floor_reason
-from dowise.policies.thompson import Learned, arms_of, play_steps
+from dowise.policies.trials import (
+    learn_round,
+    new_outcome,
+    play_steps,
+    trial_arms,
+    trial_posterior,
+)
 from dowise.problem import Intervention, Problem
 from dowise.problem.prior import Prior
-
-
-def play_trial(
-    problem: Problem,
-    posterior: Posterior,
-    samples: int,
-    script: TrialScript,
-    rng: np.random.Generator,
-) -> IntArray:
-    """Play a whole trial: return the arm of every round; the posterior learns them."""
-    model, rounds = posterior.model, len(script.contexts)
-    rows = np.array([model.rows(tuple(codes)) for codes in script.known.tolist()])
-    chosen = np.empty(rounds, dtype=np.int64)
-    drawn = np.empty((*model.circuit.results.shape, samples), dtype=np.float32)
-    learned = Learned(posterior.prior, posterior.counts, posterior.unused)
-    circuit = model.circuit.tape, posterior.block, problem.payoff.scaled
-    _play_rounds(
-        *draw_keys_and_coins(rng, rounds),
-        learned,
-        arms_of(problem, model.factors),
-        rows,
-        circuit,
-        drawn,
-        script,
-        chosen,
-    )
-    return chosen
-
-
-@kernel()
-def _play_rounds(
-    keys: Any,
-    coins: Any,
-    own: Any,
-    arms: Any,
-    rows: Any,
-    circuit: Any,
-    drawn: Any,
-    script: Any,
-    chosen: Any,
-) -> None:
-    """Play each round: decide and learn. `circuit` is (tape, block, scaled reward values).
-
-    rows[c] are the rows of the circuit under context c; `drawn` is room for the draws.
-    """
-    tape, block, scaled = circuit
-    count, others, samples = drawn.shape
-    one = script.contexts.ndim  # a literal would compile everything again for it
-    winners = np.empty(samples, dtype=np.int64)
-    winning = np.empty(count, dtype=np.int64)
-    best, means = np.empty(count), np.empty(count)
-    regret, gain = np.empty(count), np.empty(count)
-    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
-    seen = np.empty(len(script.mechanism.observed), dtype=np.int64)
-    for t in range(len(chosen)):
-        here = rows[script.contexts[t]]
-        draw_results(keys[t], own.prior, own.counts, here, tape, block, one - one, drawn)
-        peak, several = find_and_count(drawn, scaled, arms.costs, winners, best, winning)
-        joint = np.empty((count, several, others + 1))
-        for a in range(count):
-            means[a] = -arms.costs[a]
-        summarise(drawn, scaled, peak, winners, winning[:several], best, joint, means, regret, gain)
-        first, second, probability = best_pair(regret, gain, MIN_GAIN)
-        arm = chosen[t] = first if coins[t] < probability else second
-        observe_round(script, t, chosen[t], codes, seen)
-        p = arms.place[arm]
-        count_record(
-            own.counts,
-            own.unused,
-            seen,
-            arms.fixed[arm],
-            arms.under[p],
-            arms.starts,
-            arms.strides,
-            one,
-        )
-
 
 IntervalUse = Literal["point", "optimistic", "pessimistic"]
 ChoiceRule = Literal["mixture", "deterministic"]
@@ -242,10 +170,22 @@ class InformationDirectedSampling(BayesianPolicy):
         )
 
     def _play_whole(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
-        posterior = self.belief.posterior
-        check_samples(self.samples, posterior.model.circuit, True)
-        chosen = play_trial(self.problem, posterior, self.samples, script, rng)
-        self.next_number += len(chosen)
+        posterior, rounds = self.belief.posterior, len(script.contexts)
+        circuit = posterior.model.circuit
+        check_samples(self.samples, circuit, True)
+        start = trial_posterior(posterior, script.known)
+        chosen = np.empty(rounds, dtype=np.int64)
+        _play_rounds(
+            *draw_keys_and_coins(rng, rounds),
+            start.state,
+            start.rows,
+            trial_arms(posterior),
+            (circuit.tape, posterior.block, self.problem.payoff.scaled),
+            np.empty((*circuit.results.shape, self.samples), dtype=np.float32),
+            script,
+            chosen,
+        )
+        self.next_number += rounds
         return chosen
 
     def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
@@ -340,3 +280,40 @@ class IDSTrace(DecisionTrace):
         if self.by_floor:
             return floor_reason(self.floor, text)
         return f"best trade-off of cost and information: {text}"
+
+
+@kernel()
+def _play_rounds(
+    keys: Any,
+    coins: Any,
+    state: Any,
+    rows: Any,
+    arms: Any,
+    circuit: Any,
+    drawn: Any,
+    script: Any,
+    chosen: Any,
+) -> None:
+    """Play each round: decide and learn. `circuit` is (tape, block, scaled reward values).
+
+    rows[c] are the rows of the circuit under context c; `drawn` is room for the draws.
+    """
+    tape, block, scaled = circuit
+    count, other_values, samples = drawn.shape
+    zero = block - block  # a literal would compile everything again
+    winners = np.empty(samples, dtype=np.int64)
+    winning = np.empty(count, dtype=np.int64)
+    best, means = np.empty(count), np.empty(count)
+    regret, gain = np.empty(count), np.empty(count)
+    outcome = new_outcome(script)
+    for t in range(len(chosen)):
+        current = rows[script.contexts[t]]
+        draw_results(keys[t], state.prior, state.counts, current, tape, block, zero, drawn)
+        peak, several = find_and_count(drawn, scaled, arms.costs, winners, best, winning)
+        joint = np.empty((count, several, other_values + 1))
+        for a in range(count):
+            means[a] = -arms.costs[a]
+        summarise(drawn, scaled, peak, winners, winning[:several], best, joint, means, regret, gain)
+        first, second, probability = best_pair(regret, gain, MIN_GAIN)
+        chosen[t] = first if coins[t] < probability else second
+        learn_round(state, None, arms, script, t, chosen[t], outcome)
