@@ -120,7 +120,6 @@ CODES: Mapping[str, str] = {
     "unknown-panel": "There is no such panel of experiments.",
     "unknown-policy": "There is no such policy.",
     "unknown-problem": "There is no such problem.",
-    "unknown-record": "A record to retract was never learned.",
     "unknown-rehearsal": "There is no such rehearsal.",
     "unknown-role": "There is no such role.",
     "unknown-token": "There is no such token.",

@@ -136,7 +136,7 @@ class IndependentArmsBelief(Belief):
     def as_dict(self) -> dict[str, Any]:
         """Return how often each reward of each arm was seen, by context, as positions."""
         known = sorted(self._rewards.by_context.items())
-        tallies = [{"context": [*codes], "seen": tally.seen.tolist()} for codes, tally in known]
+        tallies = [{"context": [*codes], "seen": tally.counts.tolist()} for codes, tally in known]
         return {"format": FORMAT, "why": self.why, "tallies": tallies}
 
     @classmethod
@@ -147,7 +147,7 @@ class IndependentArmsBelief(Belief):
         belief = cls(problem, data["why"])
         for tally in data["tallies"]:
             seen = np.array(tally["seen"], dtype=np.int64).reshape(belief._shape)
-            counts = RewardCounts.from_seen(seen, problem.payoff.scaled)
+            counts = RewardCounts.from_counts(seen, problem.payoff.scaled)
             belief._rewards.by_context[tuple(tally["context"])] = counts
         return belief
 
@@ -156,7 +156,7 @@ class IndependentArmsBelief(Belief):
         return len(self.problem.arms), len(self.problem.payoff.values)
 
     def _parameters(self, codes: Codes) -> NDArray[np.float64]:
-        return 1 + self._rewards.in_context(codes).seen.astype(np.float64)
+        return 1 + self._rewards.in_context(codes).counts.astype(np.float64)
 
     def __repr__(self) -> str:
         return f"<IndependentArmsBelief about {self.problem!r}>"

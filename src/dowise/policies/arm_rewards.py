@@ -64,48 +64,38 @@ class PendingPlays:
         return bool(self._plays)
 
 
-class RewardCounts:
-    """For each arm, how often each reward was seen in one context: (arms, rewards).
+class RewardCounts(NamedTuple):
+    """Number of times that each arm brought each reward, in one context.
 
-    `values` are the rewards, scaled to [0, 1]. Plays and totals follow from the counts, whatever
-    their order.
+    In compiled trials every array but `values` has the contexts as its first axis. Plays and totals
+    follow from the counts, whatever the order of the rewards.
     """
 
-    __slots__ = ("plays", "seen", "totals", "values")
-
-    def __init__(
-        self, seen: IntArray, plays: IntArray, totals: FloatArray, values: FloatArray
-    ) -> None:
-        self.seen, self.plays, self.totals, self.values = seen, plays, totals, values
+    counts: IntArray
+    """counts[arm, reward]."""
+    plays: IntArray
+    """plays[arm]."""
+    totals: FloatArray
+    """totals[arm]: sum of the rewards."""
+    values: FloatArray
+    """Rewards, scaled to [0, 1]."""
 
     @classmethod
-    def from_seen(cls, seen: IntArray, values: FloatArray) -> Self:
-        """Return the counts with plays and totals."""
-        counts = cls(seen, seen.sum(axis=1), np.zeros(len(seen)), values)
-        for arm in range(len(seen)):
-            counts._sum_up(arm)
-        return counts
+    def from_counts(cls, counts: IntArray, values: FloatArray) -> Self:
+        """Compute plays and totals from the counts."""
+        rewards = cls(counts, counts.sum(axis=1), np.zeros(len(counts)), values)
+        for arm in range(len(counts)):
+            rewards.add(arm, 0, 0)
+        return rewards
 
     def add(self, arm: int, reward: int, times: int) -> None:
         """Count a reward of an arm; negative `times` take it back."""
-        self.seen[arm, reward] += times
+        self.counts[arm, reward] += times
         self.plays[arm] += times
-        self._sum_up(arm)
-
-    def _sum_up(self, arm: int) -> None:
-        total = 0.0
-        for count, value in zip(self.seen[arm].tolist(), self.values.tolist(), strict=True):
+        total = 0.0  # in this order, as in `baselines.count_reward`
+        for count, value in zip(self.counts[arm].tolist(), self.values.tolist(), strict=True):
             total += count * value
         self.totals[arm] = total
-
-
-class TrialRewards(NamedTuple):
-    """Rewards that compiled trials learn into: seen[context, arm, reward], and what follows."""
-
-    seen: IntArray
-    plays: IntArray
-    totals: FloatArray
-    values: FloatArray
 
 
 def mean_rewards(plays: IntArray, totals: FloatArray) -> FloatArray:
@@ -115,12 +105,12 @@ def mean_rewards(plays: IntArray, totals: FloatArray) -> FloatArray:
 
 
 class ArmRewards:
-    """Knowledge: for each context, how often each arm brought each reward."""
+    """Knowledge: number of times that each arm brought each reward in each context."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.values = problem.payoff.scaled
-        """What is counted as a reward, scaled to [0, 1]: the worst to 0 and the best to 1."""
+        """Rewards as they are counted, scaled to [0, 1]: the worst to 0 and the best to 1."""
         self.by_context: dict[Codes, RewardCounts] = {}
         """Counts by the codes of the context's values, in the order of names."""
         self.requires = RecordRequirements(
@@ -131,23 +121,23 @@ class ArmRewards:
 
     def in_context(self, codes: Codes) -> RewardCounts:
         """Return the counts in a context, zeros if it was never seen."""
-        counts = self.by_context.get(codes)
-        if counts is not None:
-            return counts
+        rewards = self.by_context.get(codes)
+        if rewards is not None:
+            return rewards
         arms = len(self.problem.arms)
-        seen = np.zeros((arms, len(self.values)), dtype=np.int64)
-        return RewardCounts(seen, np.zeros(arms, dtype=np.int64), np.zeros(arms), self.values)
+        counts = np.zeros((arms, len(self.values)), dtype=np.int64)
+        return RewardCounts(counts, np.zeros(arms, dtype=np.int64), np.zeros(arms), self.values)
 
     def can_learn(self, record: Record) -> bool:
         """Return True if a record has what is required."""
         return self.requires.rejection_reason(record) is None
 
     def column(self, record: Record) -> int:
-        """Return the column of `seen` that a record counts in."""
+        """Return the column of `counts` for a record."""
         return record.reward
 
     def columns(self, records: RecordBatch, numbers: Numbers) -> IntArray:
-        """Return the column of `seen` that each record counts in."""
+        """Return the column of `counts` for each record."""
         rewards: IntArray = records.codes[self.problem.reward_position]
         return rewards
 
@@ -159,17 +149,17 @@ class ArmRewards:
     def retract(self, record: Record) -> None:
         """Take one reward back."""
         arm, context = self.problem.arm_positions[record.arm], record.context
-        counts, column = self.in_context(context), self.column(record)
-        if counts.seen[arm, column] < 1:
+        rewards, column = self.in_context(context), self.column(record)
+        if rewards.counts[arm, column] < 1:
             raise DowiseError(
-                f"{record!r} can't be retracted: it was not learned", code="unknown-record"
+                f"{record!r} can't be retracted: it was not learned", code="not-learned"
             )
-        counts.add(arm, column, -1)
-        if not counts.plays.any():
+        rewards.add(arm, column, -1)
+        if not rewards.plays.any():
             del self.by_context[context]
 
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
-        """Count many rewards: equal records are counted together."""
+        """Count many rewards; equal records are counted together."""
         columns = self.columns(records, numbers)
         contexts = records.codes[self.problem.context_positions, :]
         arms, kinds = records.arms()
@@ -191,29 +181,35 @@ class ArmRewards:
 
     def state(self) -> Mapping[str, object]:
         """Return the counts of every context."""
-        known = sorted(self.by_context.items())
-        return {str(context): counts.seen.tolist() for context, counts in known}
+        return {
+            str(context): rewards.counts.tolist()
+            for context, rewards in sorted(self.by_context.items())
+        }
 
     def fingerprint(self) -> bytes:
         """Return a digest of the counts of every context."""
-        known = sorted((codes, counts.seen) for codes, counts in self.by_context.items())
-        return digest_of(*(part for pair in known if pair[1].any() for part in pair))
+        numbers: list[Codes | IntArray] = []
+        for codes in sorted(self.by_context):
+            counts = self.by_context[codes].counts
+            if counts.any():
+                numbers += [codes, counts]
+        return digest_of(*numbers)
 
-    def for_trial(self, script: TrialScript) -> TrialRewards:
+    def for_trial(self, script: TrialScript) -> RewardCounts:
         """Return the counts of a trial's contexts, for a compiled trial to learn into."""
-        known = [self.in_context(tuple(codes)) for codes in script.known.tolist()]
-        return TrialRewards(
-            np.array([counts.seen for counts in known]),
-            np.array([counts.plays for counts in known]),
-            np.array([counts.totals for counts in known]),
+        contexts = [self.in_context(tuple(codes)) for codes in script.known.tolist()]
+        return RewardCounts(
+            np.array([rewards.counts for rewards in contexts]),
+            np.array([rewards.plays for rewards in contexts]),
+            np.array([rewards.totals for rewards in contexts]),
             self.values,
         )
 
-    def take_over(self, script: TrialScript, rewards: TrialRewards) -> None:
-        """Take over what a compiled trial has learned."""
+    def take_over(self, script: TrialScript, rewards: RewardCounts) -> None:
+        """Replace the counts of a trial's contexts by those that a compiled trial has learned."""
         for c, codes in enumerate(script.known.tolist()):
             self.by_context[tuple(codes)] = RewardCounts(
-                rewards.seen[c], rewards.plays[c], rewards.totals[c], rewards.values
+                rewards.counts[c], rewards.plays[c], rewards.totals[c], rewards.values
             )
 
 
@@ -230,10 +226,10 @@ class ArmRewardsPolicy(Policy):
 class IndexPolicy(ArmRewardsPolicy):
     """Play the arm with the largest index, an optimistic estimate of its mean reward, net of cost.
 
-    Nothing is random, so the chosen arm has probability 1. An arm that was not played in this
-    context has an infinite index, and ties go to the first arm: so each is played once, in order.
-    Pending plays (`add_pending`) count as if each had brought the arm's mean so far, so that the
-    same arm is not repeated until something is learned.
+    The choice is deterministic: the chosen arm has probability 1. An arm that was not played in
+    this context has an infinite index, and ties go to the first arm, so each arm is played once, in
+    order. Pending plays (`add_pending`) count as if each had brought the arm's mean so far, so that
+    the same arm is not repeated until something is learned.
 
     Figures: `counts` (finished plays), `pending` (those without an outcome), `means` (NaN before
     the first play is finished) and `index`, on the [0, 1] scale, net of what the arms cost.
@@ -256,7 +252,12 @@ class IndexPolicy(ArmRewardsPolicy):
         problem, payoff = self.problem, self.problem.payoff
         rewards, pending = self.knowledge.in_context(codes), self.pending.in_context(codes)
         counts, totals = rewards.plays.copy(), rewards.totals
-        index = payoff.net_scaled(self.index(*_with_pending(counts, totals, pending)))
+        expected_plays, expected_totals = counts, totals
+        if pending.any():  # as if each pending play had brought the arm's mean so far
+            means = np.where(counts > 0, mean_rewards(counts, totals), UNKNOWN_MEAN)
+            expected_plays = counts + pending
+            expected_totals = np.where(pending > 0, expected_plays * means, totals)
+        index = payoff.net_scaled(self.index(expected_plays, expected_totals))
         chosen = int(arms[index[arms].argmax()])
         plays, note = int(counts[chosen]), pending_note(int(pending[chosen]))
         means = np.where(counts > 0, payoff.net_scaled(mean_rewards(counts, totals)), np.nan)
@@ -271,13 +272,3 @@ class IndexPolicy(ArmRewardsPolicy):
             reason = not_played_reason(bool(problem.context))
         figures = {"counts": counts, "pending": pending, "means": means, "index": index}
         return Choice(chosen, one_hot(problem, chosen), DecisionTrace(reason, figures))
-
-
-def _with_pending(
-    plays: IntArray, totals: FloatArray, pending: IntArray
-) -> tuple[IntArray, FloatArray]:
-    """Return plays and totals as if each pending play had brought its arm's mean so far."""
-    if not pending.any():
-        return plays, totals
-    means = np.where(plays > 0, mean_rewards(plays, totals), UNKNOWN_MEAN)
-    return plays + pending, np.where(pending > 0, (plays + pending) * means, totals)

@@ -56,9 +56,9 @@ class RecordMask(NamedTuple):
 
     A record that is rejected for several reasons counts with the first one.
 
-    >>> found = RecordMask.all_usable(3)
-    >>> found.exclude(np.array([False, True, True]), "it rained")
-    >>> found.mask.tolist(), found.reasons
+    >>> usable = RecordMask.all_usable(3)
+    >>> usable.exclude(np.array([False, True, True]), "it rained")
+    >>> usable.mask.tolist(), usable.reasons
     ([True, False, False], {'it rained': 2})
     """
 
@@ -73,10 +73,10 @@ class RecordMask(NamedTuple):
         return cls(np.ones(size, dtype=bool), {})
 
     def exclude(self, rows: BoolArray, reason: str) -> None:
-        """Exclude these records; those that were excluded before keep their reason."""
-        times = int(np.count_nonzero(rows & self.mask))
-        if times:
-            self.reasons[reason] = self.reasons.get(reason, 0) + times
+        """Exclude these records; records that were excluded before keep their reason."""
+        excluded = int(np.count_nonzero(rows & self.mask))
+        if excluded:
+            self.reasons[reason] = self.reasons.get(reason, 0) + excluded
             self.mask[rows] = False
 
     def exclude_row(self, row: int, reason: str) -> None:
@@ -91,7 +91,7 @@ class RecordMask(NamedTuple):
             excluded, size = int(np.count_nonzero(~self.mask)), len(self.mask)
             more = f" (and {len(others):,} other reasons)" if others else ""
             raise DowiseError(
-                f"{excluded:,} of {size:,} records can't be learned, so none was: {reason}{more}. "
+                f"{excluded:,} of {size:,} records can't be learned, so none was: {reason}{more}; "
                 "policy.usable_mask(records, numbers) tells which",
                 code="unusable-record",
             )
@@ -106,13 +106,13 @@ class RecordRequirements:
     variables : sequence of int
         Indices of the variables that must have been observed or set.
     purpose : str
-        What these are needed for, to end the message about a missing value.
+        Reason for needing these variables, which ends the message about a missing value.
     arm : bool
         True if the record must follow one of the problem's arms.
     numbered : array of bool, optional
         For each value of the reward, True if a record with it needs the number of its decision.
     number_purpose : str
-        What the number is needed for.
+        Reason for needing the number.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class RecordRequirements:
     number_purpose: str = "the policy needs it"
 
     def rejection_reason(self, record: Record) -> str | None:
-        """Return what a record lacks; None if it has everything."""
+        """Return why a record can't be used; None if it has everything."""
         codes, problem = record.codes, record.problem
         for v in self.variables:
             if codes[v] == MISSING:
@@ -163,19 +163,19 @@ class RecordRequirements:
         )
 
 
-# -- what is learned, and what is chosen ------------------------------------------------------
+# -- knowledge and choices --------------------------------------------------------------------
 
 
 class Knowledge(Protocol):
-    """What a policy has learned: a function of its records, not of their order.
+    """Knowledge of a policy: a function of its records, not of their order.
 
-    Knowledge that can draw which arm is best also has `winners(codes, arms, samples, rng)`: the
-    best of these arms under each draw, as indices into `arms`.
+    Knowledge that can draw which arm is best also has `winners(codes, arms, samples, rng)`, which
+    returns the best of these arms under each draw, as indices into `arms`.
     """
 
     @property
     def requires(self) -> RecordRequirements:
-        """What a record must have."""
+        """Requirements of a record."""
 
     def learn(self, record: Record) -> None:
         """Learn from one record that has what is required."""
@@ -184,7 +184,7 @@ class Knowledge(Protocol):
         """Forget one record, as if it had never been learned."""
 
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
-        """Learn from many records that have what is required, the same as one by one."""
+        """Learn from many records that have what is required, with the same result as `learn`."""
 
     def copy(self) -> Self:
         """Return a copy that learns independently."""
@@ -197,7 +197,7 @@ class Knowledge(Protocol):
 
 
 class MinimalPolicy(Protocol):
-    """The least that a custom policy needs. `decide` changes nothing."""
+    """Methods that a custom policy needs at least. `decide` changes nothing."""
 
     problem: Problem
 
@@ -227,44 +227,58 @@ class Choice(NamedTuple):
 
 
 class PosteriorPick(NamedTuple):
-    """Arm that won one of several posterior draws, picked at random."""
+    """Winner of a posterior draw: of a single one, or of one that was picked from several."""
 
     draw: int
-    """Index of the draw that was picked."""
+    """Index of the draw."""
     arm: int
     """Index of its winner among the problem's arms."""
-    probabilities: FloatArray
-    """Each arm's share of the winners: given the draws, its exact probability."""
+    probabilities: FloatArray | None = None
+    """Each arm's share of the winners of several draws: given the draws, its exact probability."""
+    samples: int = 0
+    """Number of draws that probabilities are known from."""
+
+    @property
+    def share(self) -> float | None:
+        """Probability of the winner, if known."""
+        return None if self.probabilities is None else float(self.probabilities[self.arm])
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Figures of a decision: probabilities and number of draws, if known."""
+        if self.probabilities is None:
+            return {}
+        return {"best": self.probabilities, "samples": self.samples}
 
 
 def pick_winner(
     problem: Problem, arms: IntArray, winners: IntArray, rng: np.random.Generator
 ) -> PosteriorPick:
-    """Pick one of the draws uniformly, and its winner; `winners` are indices into `arms`.
+    """Pick one of several draws uniformly; `winners` are indices into `arms`.
 
-    Given the draws each arm has the probability of its share of the winners. Over the draws, that
-    is the probability with which a single draw would have chosen it.
+    Given the draws, the probability of an arm is its share of the winners. On average over the
+    draws it is the probability that a single draw would have chosen the arm.
     """
     draw = int(rng.integers(len(winners)))
     shares = np.zeros(len(problem.arms))
     shares[arms] = np.bincount(winners, minlength=len(arms)) / len(winners)
-    return PosteriorPick(draw, int(arms[winners[draw]]), shares)
+    return PosteriorPick(draw, int(arms[winners[draw]]), shares, len(winners))
 
 
 def mix_floor(
     choice: Choice, best: PosteriorPick, floor: float, rng: np.random.Generator
 ) -> Choice:
-    """Return the choice with probability 1 − floor, else the arm that may be the best."""
+    """Return the choice with probability 1 − floor, else the arm that was picked by p*."""
     by_floor = rng.random() < floor
     probabilities = choice.probabilities
-    if probabilities is not None:
+    if probabilities is not None and best.probabilities is not None:
         probabilities = (1 - floor) * probabilities + floor * best.probabilities
     trace = FloorTrace(choice.trace, floor, best, by_floor)
     return Choice(best.arm if by_floor else choice.arm, probabilities, trace)
 
 
 class FloorTrace(DecisionTrace):
-    """Trace of a policy's own choice, with what the floor changed."""
+    """Trace of a rule's choice, and of what the floor changed."""
 
     def __init__(
         self, inner: DecisionTrace, floor: float, best: PosteriorPick, by_floor: bool
@@ -275,33 +289,32 @@ class FloorTrace(DecisionTrace):
 
     @property
     def reason(self) -> str:
-        """Reason of the policy's own choice, or that of the floor."""
+        """Reason of the rule's choice, or of the floor's."""
         if not self._by_floor:
             return self._inner.reason
-        share = float(self._best.probabilities[self._best.arm])
-        return floor_reason(self._floor, sampled_reason(share))
+        return floor_reason(self._floor, sampled_reason(self._best.share))
 
     def compute(self, name: str) -> Any:
-        """Return a figure of the policy's own choice."""
+        """Return a figure of the rule's choice."""
         return self._inner[name]
 
 
 class Policy:
     """Knowledge plus a rule.
 
-    Subclasses implement `choose`. What they learn is in their knowledge, or in attributes that
-    `on_learned` updates and `state` returns. It must be a function of the records that were learned
-    and not retracted, not of their order. `decide` changes nothing and repeats itself with the same
-    seed.
+    Subclasses implement `choose`. They keep what they learn in their knowledge, or in attributes
+    that `on_learned` updates and `state` returns. It must depend on the records that were learned
+    and not retracted, not on their order. `decide` changes nothing, and equal seeds give equal
+    decisions.
 
     Parameters
     ----------
     problem : Problem
         Problem to decide in.
     knowledge : Knowledge, optional
-        What learns from records.
+        Object that learns from records.
     requires : RecordRequirements, optional
-        What a record must have. Defaults to what the knowledge requires.
+        Requirements of a record. Defaults to those of the knowledge.
 
     Examples
     --------
@@ -404,9 +417,9 @@ class Policy:
     ) -> list[Decision]:
         """Make a decision for each context, before any outcome is known.
 
-        The number of decisions is enough if the problem has no context. Each decision counts those
-        before it as pending (`add_pending`). An invalid context is refused before anything is
-        decided. Like `decide`, it changes nothing.
+        For a problem without context, `contexts` may be the number of decisions. Each decision
+        counts those before it as pending (`add_pending`). An invalid context is refused before
+        anything is decided. Like `decide`, it changes nothing.
         """
         checked, source = validate_contexts(self.problem, contexts), generator(rng)
         arms = as_list(allowed)
@@ -423,8 +436,8 @@ class Policy:
     def add_pending(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
         """Count plays of an arm that have no outcome yet; negative `times` take them back.
 
-        Policies that would repeat the same arm until they learn something count such plays. What is
-        learned does not depend on them. The default is to ignore them.
+        Policies that would otherwise repeat the same arm until they learn something count such
+        plays. What is learned does not depend on them. By default they are ignored.
         """
 
     # -- learning -----------------------------------------------------------------------------
@@ -471,7 +484,7 @@ class Policy:
         self.records -= 1
 
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
-        """Learn from many records, the same as one by one.
+        """Learn from many records, with the same result as one by one.
 
         Parameters
         ----------
@@ -483,7 +496,7 @@ class Policy:
         Raises
         ------
         DowiseError
-            If the policy can't learn from one of them. Then nothing is learned: `usable_mask` tells
+            If the policy can't learn from one of them; then nothing is learned. `usable_mask` tells
             which records it can learn from.
         """
         self.usable_mask(records, numbers).check_all()
@@ -496,8 +509,8 @@ class Policy:
         self.on_learned_many(records, numbers)
         if self._floor_rewards is not None:
             rows = np.flatnonzero(self._floor_rewards.requires.mask(records, numbers).mask)
-            taken = None if numbers is None else np.asarray(numbers)[rows]
-            self._floor_rewards.learn_many(records.take(rows), taken)
+            usable_numbers = None if numbers is None else np.asarray(numbers)[rows]
+            self._floor_rewards.learn_many(records.take(rows), usable_numbers)
         before, self.records = self.records, self.records + len(records)
         if any(before < size <= self.records for size in WARN_AFTER):
             self._warn_of_unused()
@@ -543,7 +556,7 @@ class Policy:
     def fingerprint(self) -> bytes:
         """Return a digest (SHA-256) of what was learned, whatever the order of the records.
 
-        Those of the built-in policies are the same on every machine.
+        The digests of built-in policies are the same on every machine.
         """
         is_custom = type(self).state is not Policy.state
         if self.knowledge is None or is_custom:
@@ -567,7 +580,7 @@ class Policy:
     def compiled_trial(self) -> TrialLoop | None:
         """Return a function that plays a whole trial as `decide` and `observe` would, or None.
 
-        It leaves the policy's state as stepping would.
+        The function leaves the policy in the same state as stepping through the trial.
         """
         return None
 
@@ -577,9 +590,9 @@ class Policy:
 
 
 class FloorAdapter:
-    """Adapter that adds a floor to a custom policy with a `decide` of its own.
+    """Adapter that adds a floor to a custom policy that implements `decide`.
 
-    p* comes from the policy's belief, if it has one, else from the rewards that it observes.
+    p* comes from the policy's belief if it has one, else from the rewards that it observes.
     """
 
     def __init__(self, inner: MinimalPolicy, floor: float) -> None:
@@ -603,14 +616,14 @@ class FloorAdapter:
         """Decide as the policy does, or with the floor's probability by p*."""
         problem, source = self.problem, generator(rng)
         codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        some = None if allowed is None else [problem.arms[a] for a in arms.tolist()]
-        made = self.inner.decide(context, source, some)
-        trace = DecisionTrace(made.reason, dict(made.figures))
-        choice = Choice(problem.arm_index(made.arm), made.probabilities, trace)
+        names = None if allowed is None else [problem.arms[a] for a in arms.tolist()]
+        decision = self.inner.decide(context, source, names)
+        trace = DecisionTrace(decision.reason, dict(decision.figures))
+        choice = Choice(problem.arm_index(decision.arm), decision.probabilities, trace)
         winners = self._knowledge.winners(codes, arms, FLOOR_SAMPLES, source)
         best = pick_winner(problem, arms, winners, source)
         arm, probabilities, trace = mix_floor(choice, best, self.floor, source)
-        return Decision(problem.arms[arm], probabilities, trace, trace, made.context)
+        return Decision(problem.arms[arm], probabilities, trace, trace, decision.context)
 
     def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
         """Let the policy and p* learn from an outcome."""
@@ -671,13 +684,13 @@ def allowed_arms(problem: Problem, allowed: Iterable[ArmLike] | None) -> IntArra
 
 
 def as_list(allowed: Iterable[ArmLike] | None) -> Iterable[ArmLike] | None:
-    """Return allowed arms that can be iterated repeatedly; `decide` refuses what is not a list."""
+    """Return allowed arms as a list; anything else is left for `decide` to refuse."""
     is_list = isinstance(allowed, Iterable) and not isinstance(allowed, str | Mapping)
     return list(allowed) if is_list and allowed is not None else allowed
 
 
 def validate_contexts(problem: Problem, contexts: int | Iterable[Context]) -> list[dict[str, str]]:
-    """Return the labels of a context for each decision; a number if there is no context."""
+    """Return the labels of each context; `contexts` may be a number if there is no context."""
     if isinstance(contexts, bool) or not isinstance(contexts, Iterable):
         count = check_integer("contexts", contexts, 1)
         if problem.context:
@@ -696,14 +709,14 @@ def validate_contexts(problem: Problem, contexts: int | Iterable[Context]) -> li
 
 
 def one_hot(problem: Problem, arm: int) -> FloatArray:
-    """Return the probabilities of a choice without randomness."""
+    """Return the probabilities of a deterministic choice."""
     probabilities = np.zeros(len(problem.arms))
     probabilities[arm] = 1.0
     return probabilities
 
 
 def validate_propensity_samples(number: int) -> int:
-    """Return the number of draws to pick a winner from; with 0 there is one, and no shares."""
+    """Return the number of draws to pick a winner from; 0 for one draw and no shares."""
     return check_integer("propensity_samples", number, 0)
 
 

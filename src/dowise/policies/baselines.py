@@ -23,16 +23,12 @@ from dowise.model.circuit import Builder
 from dowise.model.draws import Draws
 from dowise.model.kernels import play_round, unrolled
 from dowise.model.sampler import TrialScript
-from dowise.policies.arm_rewards import (
-    ArmRewards,
-    ArmRewardsPolicy,
-    IndexPolicy,
-    mean_rewards,
-)
+from dowise.policies.arm_rewards import ArmRewards, ArmRewardsPolicy, IndexPolicy, mean_rewards
 from dowise.policies.base import (
     Choice,
     Numbers,
     Policy,
+    PosteriorPick,
     TrialLoop,
     pick_winner,
     validate_propensity_samples,
@@ -45,11 +41,11 @@ from dowise.problem.record import RecordBatch
 @kernel()
 def count_reward(rewards: Any, context: Any, arm: Any, reward: Any) -> None:
     """Count one reward of an arm in a context."""
-    rewards.seen[context, arm, reward] += 1
+    rewards.counts[context, arm, reward] += 1
     rewards.plays[context, arm] += 1
     total = 0.0
     for y in range(len(rewards.values)):
-        total += rewards.seen[context, arm, y] * rewards.values[y]
+        total += rewards.counts[context, arm, y] * rewards.values[y]
     rewards.totals[context, arm] = total
 
 
@@ -66,11 +62,11 @@ def first_largest(numbers: Any) -> Any:
 class UCB(IndexPolicy):
     """UCB1 (Auer, Cesa-Bianchi & Fischer 2002) on the problem's arms, one table per context.
 
-    Plays the arm with the largest mean + √(c·ln t / n), where n is the number of its plays in this
-    context, t the number of rounds that the context has had, and c = `exploration`. At c = 2 the
-    regret in each context grows like ln t, by their Theorem 1, for rewards of any number of values
-    scaled to [0, 1]. Costs are subtracted from the bounds: they are known, so the proof holds with
-    the net gaps between arms.
+    Play the arm with the largest mean + √(c·ln t / n), where n is the number of its plays in this
+    context, t the number of rounds with this context, and c = `exploration`. At c = 2 the regret in
+    each context grows like ln t by their Theorem 1, for rewards with any number of values, scaled
+    to [0, 1]. Costs are subtracted from the bounds: they are known, so the proof holds with the net
+    gaps between arms.
 
     Applies when the reward and the context are observed, whatever the graph is.
     """
@@ -86,7 +82,7 @@ class UCB(IndexPolicy):
         return index
 
     def compiled_trial(self) -> TrialLoop | None:
-        """Return a compiled trial if nothing is pending; a subclass may do anything."""
+        """Return a compiled trial if nothing is pending."""
         is_plain = type(self) is UCB and not self.pending and not self.floor
         return self._play if is_plain else None
 
@@ -118,7 +114,7 @@ def _play_rounds(
     """Play a whole trial; `reward` is the index of the reward among the observed variables."""
     index = np.empty(rewards.plays.shape[1])
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
-    place = script.mechanism.observed[reward]
+    position = script.mechanism.observed[reward]
     for t in range(len(chosen)):
         c = script.contexts[t]
         _index(rewards.plays[c], rewards.totals[c], exploration, index)
@@ -126,7 +122,7 @@ def _play_rounds(
             index[arm] -= costs[arm]
         chosen[t] = first_largest(index)
         play_round(script, t, chosen[t], codes)
-        count_reward(rewards, c, chosen[t], codes[place])
+        count_reward(rewards, c, chosen[t], codes[position])
 
 
 _STEPS = 100  # about six are needed
@@ -174,13 +170,12 @@ def kl_ucb_index(
 class KLUCB(IndexPolicy):
     """KL-UCB (Garivier & Cappé 2011) on the problem's arms, one table per context.
 
-    Plays the arm whose mean may be largest: the largest q with n·kl(mean, q) ≤ ln t + c·ln ln t,
-    where n is the number of the arm's plays in this context and t the number of rounds that the
-    context has had. Their Theorem 1 needs c = 3; in practice they recommend 0. For two-valued
-    rewards the regret in each context reaches the lower bound of Lai & Robbins. With more values
-    the same index of the mean, rewards scaled to [0, 1], stays a valid bound (Cappé, Garivier,
-    Maillard, Munos & Stoltz 2013): among rewards in [0, 1] with this mean the Bernoulli ones vary
-    most.
+    Play the arm with the largest upper bound q, the largest number with
+    n·kl(mean, q) ≤ ln t + c·ln ln t, where n is the number of the arm's plays in this context and t
+    the number of rounds with this context. Their Theorem 1 needs c = 3; in practice they recommend
+    0. For two-valued rewards the regret in each context reaches the lower bound of Lai & Robbins.
+    With more values, scaled to [0, 1], the bound stays valid (Cappé, Garivier, Maillard, Munos &
+    Stoltz 2013), because Bernoulli rewards vary most among rewards in [0, 1] with the same mean.
 
     Applies when the reward and the context are observed, whatever the graph is.
     """
@@ -190,7 +185,7 @@ class KLUCB(IndexPolicy):
         self.c = check_number("c", c, 0)
 
     def index(self, plays: IntArray, totals: FloatArray) -> FloatArray:
-        """Return the largest mean that the plays of each arm leave plausible."""
+        """Return the largest plausible mean of each arm."""
         return kl_ucb_index(plays, totals, int(plays.sum()), self.c)
 
 
@@ -198,7 +193,7 @@ _FAILURE_SUCCESS = np.array([0.0, 1.0])
 
 
 def coin(probability: float, *counter: int) -> float:
-    """Return 1 with this probability, else 0: a hash of the counter, the same every time."""
+    """Return 1 with this probability, else 0; a hash of the counter decides."""
     if probability in (0.0, 1.0):
         return probability
     word = int(np.random.SeedSequence(counter).generate_state(1, np.uint64)[0])
@@ -208,8 +203,8 @@ def coin(probability: float, *counter: int) -> float:
 class BernoulliRewards(ArmRewards):
     """Knowledge: successes and failures of each arm, with a Beta distribution of its mean.
 
-    Rewards between the worst and the best become a success or a failure by a coin, a hash of the
-    seed and the number of the decision.
+    A reward between the worst and the best becomes a success or a failure by a coin toss: a hash of
+    the seed and the number of the decision.
     """
 
     def __init__(
@@ -226,7 +221,7 @@ class BernoulliRewards(ArmRewards):
             self.requires = replace(
                 self.requires,
                 numbered=self._is_between,
-                number_purpose="it seeds the coin for rewards between worst and best",
+                number_purpose="it seeds the coin for rewards between the worst and the best",
             )
 
     @property
@@ -236,8 +231,8 @@ class BernoulliRewards(ArmRewards):
 
     def draw(self, codes: Codes, samples: int, rng: np.random.Generator) -> Draws:
         """Return draws from each arm's Beta distribution in a context."""
-        seen = self.in_context(codes).seen
-        arms, counts, key = len(seen), seen[:, ::-1].ravel(), draw_key(rng)
+        rewards = self.in_context(codes).counts
+        arms, counts, key = len(rewards), rewards[:, ::-1].ravel(), draw_key(rng)
         prior, rows, tape = self.betas
         if self.is_single_precision:
             out = np.empty((arms, 2, samples), dtype=np.float32)
@@ -272,20 +267,19 @@ class BernoulliRewards(ArmRewards):
 class BernoulliThompsonSampling(ArmRewardsPolicy):
     """Thompson Sampling with a Beta distribution for each arm's mean reward, per context.
 
-    Each round draws a mean for every arm and plays the arm of the largest, net of cost. `prior` is
-    the pair of Beta parameters, (1, 1) for the uniform distribution. With rewards of two values the
-    regret in each context reaches the lower bound of Lai & Robbins (Kaufmann, Korda & Munos 2012).
+    In each round, draw a mean for every arm and play the arm with the largest one, net of cost.
+    `prior` is the pair of Beta parameters; (1, 1) is the uniform distribution. With rewards of two
+    values the regret in each context reaches the lower bound of Lai & Robbins (Kaufmann, Korda &
+    Munos 2012).
 
     A reward between the worst and the best value, scaled to [0, 1], becomes a success or a failure
-    by a coin with the reward as its probability, which leaves the mean as it is (Agrawal & Goyal
-    2012). The coin is a hash of `seed` and the number of the decision, so a run can be repeated,
-    and what was learned does not depend on the order in which outcomes arrive; runs that should be
+    by the toss of a coin with the reward as its probability, which preserves the mean (Agrawal &
+    Goyal 2012). The coin is a hash of `seed` and the number of the decision, so runs can be
+    repeated and what was learned does not depend on the order of outcomes. Runs that should be
     independent need different seeds. Rewards of two values need no coin.
 
-    As for `ts`, with `propensity_samples` the winner of one of as many draws is played, and
-    `decision.probabilities` are the shares of the winners; with 0 they are None. Figures: `counts`
-    (plays), `means` (posterior means), `index` (the means of the draw that decided), on the [0, 1]
-    scale, net of what the arms cost.
+    `propensity_samples` is that of `ts`. Figures: `counts` (plays), `means` (posterior means) and
+    `index` (means under the draw that decided), on the [0, 1] scale, net of what the arms cost.
 
     Applies when the reward and the context are observed, whatever the graph is.
     """
@@ -308,32 +302,29 @@ class BernoulliThompsonSampling(ArmRewardsPolicy):
         problem, payoff = self.problem, self.knowledge.payoff
         draws = self.knowledge.draw(codes, self.propensity_samples or 1, rng)
         winners, _ = draws.among(arms).winners(payoff)
-        draw, chosen, probabilities = 0, int(arms[winners[0]]), None
-        share, samples = None, {}
+        pick = PosteriorPick(0, int(arms[winners[0]]))
         if self.propensity_samples:
-            draw, chosen, probabilities = pick_winner(problem, arms, winners, rng)
-            samples = {"best": probabilities, "samples": self.propensity_samples}
-            share = float(probabilities[chosen])
+            pick = pick_winner(problem, arms, winners, rng)
         rewards = self.knowledge.in_context(codes)
         plays = rewards.plays.copy()
-        won = self.prior[0] + rewards.totals
-        means = payoff.net(won / (won + self.prior[1] + plays - rewards.totals))
-        index = payoff.net(draws.others[:, 0, draw].copy())
-        mean = format_number(problem.payoff.unscale(means[chosen]))
+        successes = self.prior[0] + rewards.totals
+        means = payoff.net(successes / (successes + self.prior[1] + plays - rewards.totals))
+        index = payoff.net(draws.others[:, 0, pick.draw].copy())
+        mean = format_number(problem.payoff.unscale(means[pick.arm]))
         reason = (
-            f"{sampled_reason(share, 'its own plays')}; its estimated mean reward after "
-            f"{pluralize(int(plays[chosen]), 'play')} is {mean}"
+            f"{sampled_reason(pick.share, 'its own plays')}; its estimated mean reward after "
+            f"{pluralize(int(plays[pick.arm]), 'play')} is {mean}"
         )
-        figures = {"counts": plays, "means": means, "index": index} | samples
-        return Choice(chosen, probabilities, DecisionTrace(reason, figures))
+        figures = {"counts": plays, "means": means, "index": index} | pick.figures
+        return Choice(pick.arm, pick.probabilities, DecisionTrace(reason, figures))
 
     def compiled_trial(self) -> TrialLoop | None:
         """Return a compiled trial for rewards of two values, without propensities."""
         is_plain = type(self) is BernoulliThompsonSampling
-        is_plain &= not self.propensity_samples and not self.floor
+        if not is_plain or self.propensity_samples or self.floor:
+            return None
         is_two_valued = len(self.problem.payoff.values) == 2
-        is_plain &= is_two_valued and self.knowledge.is_single_precision
-        return self._play if is_plain else None
+        return self._play if is_two_valued and self.knowledge.is_single_precision else None
 
     def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         rewards, chosen = self.knowledge.for_trial(script), np.empty(len(script.contexts), np.int64)
@@ -379,25 +370,25 @@ def _bernoulli_play_rounds(
     keys: Any, betas: Any, reward: Any, rewards: Any, script: Any, chosen: Any
 ) -> None:
     """Play a whole trial for rewards of two values."""
-    place = script.mechanism.observed[reward.variable]
+    position = script.mechanism.observed[reward.variable]
     arms = rewards.plays.shape[1]
     counts, drawn = np.empty(2 * arms, dtype=np.int64), np.empty(arms)
     circuit = unrolled(betas.tape)
-    one = script.contexts.ndim  # a literal would have everything compiled anew for it
+    one = script.contexts.ndim  # a literal would compile everything again
     work = workspace(circuit, one)
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     for t in range(len(chosen)):
         c = script.contexts[t]
         for arm in range(arms):
-            counts[2 * arm] = rewards.seen[c, arm, 1]
-            counts[2 * arm + 1] = rewards.seen[c, arm, 0]
+            counts[2 * arm] = rewards.counts[c, arm, 1]
+            counts[2 * arm + 1] = rewards.counts[c, arm, 0]
         draw_block(keys[t], betas.prior, counts, betas.rows, circuit, one - one, one, work)
         for arm in range(arms):
             drawn[arm] = work.values[circuit.results[arm, 1], 0] - reward.costs[arm]
         chosen[t] = first_largest(drawn)
         play_round(script, t, chosen[t], codes)
-        won = 1 - codes[place] if reward.best_first else codes[place]
-        count_reward(rewards, c, chosen[t], won)
+        success = 1 - codes[position] if reward.best_first else codes[position]
+        count_reward(rewards, c, chosen[t], success)
 
 
 def _validate_prior(prior: Sequence[float]) -> tuple[float, float]:
@@ -413,9 +404,9 @@ def _validate_prior(prior: Sequence[float]) -> tuple[float, float]:
 
 
 class RandomChoice(Policy):
-    """Play each allowed arm with the same probability, whatever was seen: a randomised trial.
+    """Play each allowed arm with the same probability: a randomised trial. Nothing is learned.
 
-    Applies always; nothing is learned.
+    Applies to every problem.
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -1,4 +1,8 @@
-"""`bayes-optimal`: the best possible policy on average, for problems small enough to plan."""
+"""`bayes-optimal`: the best possible policy on average, for problems small enough to plan.
+
+`Outcomes` enumerates the records of a round, `StatePlan` values every state of the posterior by
+backward induction, and `BayesOptimal` looks its decisions up in the plan.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +36,17 @@ from dowise.problem.prior import Prior
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch
 
-_BITS = 62  # of a word of a key
+_BITS = 62  # used of each word of a key
 
 
 def relevant_variables(problem: Problem) -> tuple[str, ...]:
-    """Return the variables that can matter, sorted: the reward and what relevant ones depend on.
+    """Return the variables that can matter, sorted.
 
-    A relevant variable that an arm leaves alone depends on those of its parents that the arm leaves
-    alone too. Variables outside don't touch the rewards nor what can be learned of them.
+    These are the reward and, of each relevant variable, the parents that some arm leaves alone
+    together with it. Other variables influence neither rewards nor what can be learned about them.
     """
     sets = {arm.variables for arm in problem.arms}
-    found, waiting = {problem.reward}, [problem.reward]
+    relevant, waiting = {problem.reward}, [problem.reward]
     while waiting:
         name = waiting.pop()
         parents = {
@@ -52,33 +56,33 @@ def relevant_variables(problem: Problem) -> tuple[str, ...]:
             for parent in problem.graph.parents(name)
             if parent not in variables
         }
-        waiting += parents - found
-        found |= parents
-    return tuple(sorted(found))
+        waiting += parents - relevant
+        relevant |= parents
+    return tuple(sorted(relevant))
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
     """All possible records of one round, ordered by context, then arm.
 
-    `hits[r]` are the entries that record r adds 1 to, one for each relevant variable; where the arm
-    set the variable it is `len(entries)`, one past the last.
+    `hits[r]` are the entries that record r adds 1 to, one for each relevant variable; for variables
+    that the arm sets it is `len(entries)`, one past the last.
     """
 
     variables: tuple[str, ...]
     contexts: IntArray
-    """Number of each record's context: the codes of its values in mixed radix."""
+    """Number of each record's context: its codes in mixed radix."""
     arms: IntArray
     rewards: FloatArray
-    """Net of what the arm costs, in the user's units, with a sign such that more is better."""
+    """Net of the arm's cost, in the user's units, with the sign such that more is better."""
     hits: IntArray
     entries: IntArray
-    """Flat CPT entries that some record hits: whole rows, rising."""
+    """Flat CPT entries of all rows that some record hits, rising."""
     rows: IntArray
     """Start of each row among `entries`."""
 
     @classmethod
-    def of(cls, problem: Problem, factors: FactorLayout) -> Outcomes:
+    def from_problem(cls, problem: Problem, factors: FactorLayout) -> Outcomes:
         """Enumerate all possible records."""
         variables = relevant_variables(problem)
         numbers = [problem.positions[name] for name in variables]
@@ -90,7 +94,7 @@ class Outcomes:
             sizes = [int(factors.sizes[v]) for v in free]
             codes = np.repeat(np.maximum(fixed, 0)[:, None], prod(sizes), axis=1)
             codes[free] = np.indices(sizes).reshape(len(free), -1)
-            where = [
+            indices = [
                 factors.starts[v] + factors.strides[v] @ codes
                 if v in free
                 else np.full(codes.shape[1], factors.entries)
@@ -99,20 +103,22 @@ class Outcomes:
             number = np.zeros(codes.shape[1], dtype=np.int64)
             for v in context:
                 number = number * factors.sizes[v] + codes[v]
-            worth = problem.payoff.oriented(problem.payoff.net(problem.payoff.values, position))
-            rewards = worth[codes[problem.reward_position]]
-            parts.append((number, np.full_like(number, position), rewards, np.stack(where, axis=1)))
+            values = problem.payoff.oriented(problem.payoff.net(problem.payoff.values, position))
+            rewards = values[codes[problem.reward_position]]
+            parts.append(
+                (number, np.full_like(number, position), rewards, np.stack(indices, axis=1))
+            )
         contexts, arms, rewards, all_hits = (np.concatenate(x) for x in zip(*parts, strict=True))
         order = np.lexsort((arms, contexts))
-        found = np.unique(all_hits)
-        entries = found[found < factors.entries]
+        entries = np.unique(all_hits)
+        entries = entries[entries < factors.entries]
         rows = np.flatnonzero(np.isin(entries, factors.row_starts))
         hits = np.searchsorted(entries, all_hits[order])
         return cls(variables, contexts[order], arms[order], rewards[order], hits, entries, rows)
 
     @cached_property
     def choices(self) -> list[list[range]]:
-        """For each context and each arm, the numbers of the records that it can lead to."""
+        """Records that each arm can lead to in each context: choices[context][arm]."""
         new = np.diff(self.contexts, prepend=-1) | np.diff(self.arms, prepend=-1)
         starts = np.flatnonzero(new).tolist()
         runs = [range(*ends) for ends in zip(starts, [*starts[1:], len(new)], strict=True)]
@@ -130,10 +136,10 @@ class Outcomes:
 
 
 class StatePlan:
-    """Value of every state that `horizon` rounds can lead to, including the last round's.
+    """Value of every state that can occur within `horizon` rounds.
 
-    `counts` are the prior's, for all CPT entries. Values are those of `Outcomes.rewards`: more is
-    better.
+    `counts` are the prior counts of all CPT entries. Values are sums of `Outcomes.rewards`, so more
+    is better.
     """
 
     def __init__(
@@ -145,21 +151,21 @@ class StatePlan:
         max_states: int,
     ) -> None:
         kinds = Outcomes.count(problem)
-        size = max(float(min(kinds, 10**300)), _most_states(kinds, horizon))
+        size = max(float(min(kinds, 10**300)), _max_states(kinds, horizon))
         if size > max_states:
             raise DowiseError(
                 f"planning {horizon:,} rounds of this problem, each with {kinds:,} possible "
                 f"records, takes up to {size:.3g} states, and max_states is {max_states:,}: "
-                "shorten the horizon, or make the problem smaller",
+                "shorten the horizon or make the problem smaller",
                 code="too-large",
             )
         self.horizon = horizon
-        self.outcomes = Outcomes.of(problem, factors)
+        self.outcomes = Outcomes.from_problem(problem, factors)
         self._prior = counts[self.outcomes.entries]
         self._number_states(horizon)
         successors = self._forward()
         self.layers: list[FloatArray] = [np.zeros(1)] * horizon
-        """Values of the states of each layer: expected rewards from there to the end."""
+        """Value of each state of each layer: the expected reward from there to the end."""
         for t in reversed(range(horizon)):
             later = self.layers[t + 1] if t + 1 < horizon else None
             self.layers[t] = self._values(self.keys[t], later, successors.pop())
@@ -179,33 +185,33 @@ class StatePlan:
     def arm_values(self, counts: IntArray, rounds: int, context: int) -> FloatArray | None:
         """Return the value of each arm in this context if all later rounds are played optimally.
 
-        `counts` are how often each of `records.entries` was seen in the rounds so far; None if no
-        play of the arms leads there.
+        `counts` are the numbers of times that each of `outcomes.entries` was hit in the rounds so
+        far. Returns None if no plays of the arms lead to such counts.
         """
         key = counts @ self._weights
         if counts.max() >= self._base or _find(self.keys[rounds], key) < 0:
             return None
-        here = np.flatnonzero(self.outcomes.contexts == context)
+        records = np.flatnonzero(self.outcomes.contexts == context)
         means = self._means(counts[:, None].astype(np.float64))
-        chances = means[self.outcomes.hits[here], 0].prod(axis=1)
-        total = self.outcomes.rewards[here].copy()
+        chances = means[self.outcomes.hits[records], 0].prod(axis=1)
+        total = self.outcomes.rewards[records].copy()
         if rounds + 1 < self.horizon:
-            after = [_find(self.keys[rounds + 1], key + step) for step in self._steps[here]]
+            after = [_find(self.keys[rounds + 1], key + step) for step in self._steps[records]]
             total += self.layers[rounds + 1][after]
-        arms = self.outcomes.arms[here]
+        arms = self.outcomes.arms[records]
         return _sums(arms, chances * total) / _sums(arms, chances)
 
     def _number_states(self, horizon: int) -> None:
-        """Choose the place of each count in the words of a key; counts stay below the horizon."""
+        """Assign each count a position in the words of a key; counts stay below the horizon."""
         base, entries = max(horizon, 2), len(self.outcomes.entries)
-        a_word = max(int(_BITS / np.log2(base)), 1)
-        self._base, self._word = base, np.arange(entries) // a_word
+        per_word = max(int(_BITS / np.log2(base)), 1)
+        self._base, self._word = base, np.arange(entries) // per_word
         self._weights = np.zeros((entries, int(self._word[-1]) + 1), dtype=np.int64)
-        self._place = np.array([base ** (e % a_word) for e in range(entries)], dtype=np.int64)
+        self._place = np.array([base ** (e % per_word) for e in range(entries)], dtype=np.int64)
         self._weights[np.arange(entries), self._word] = self._place
-        none = np.zeros_like(self._weights[:1])
-        self._steps: IntArray = np.vstack([self._weights, none])[self.outcomes.hits].sum(axis=1)
-        """What each record adds to a key: (records, words)."""
+        zero = np.zeros_like(self._weights[:1])
+        self._steps: IntArray = np.vstack([self._weights, zero])[self.outcomes.hits].sum(axis=1)
+        """Increment of the key by each record: (records, words)."""
 
     def _forward(self) -> list[Int32Array]:
         """Compute the keys of every layer, and the successor of each state by record."""
@@ -213,26 +219,26 @@ class StatePlan:
         successors = []
         for _ in range(self.horizon - 1):
             reached = (self._steps[:, None] + self.keys[-1]).reshape(-1, self._weights.shape[1])
-            keys, places = _distinct(reached)
+            keys, indices = _distinct(reached)
             self.keys.append(keys)
-            successors.append(places.reshape(len(self._steps), -1).astype(np.int32))
-        return [*successors, np.zeros((0, 0), dtype=np.int32)]  # after the last round: nowhere
+            successors.append(indices.reshape(len(self._steps), -1).astype(np.int32))
+        return [*successors, np.zeros((0, 0), dtype=np.int32)]  # none after the last round
 
     def _values(
         self, keys: IntArray, later: FloatArray | None, successors: Int32Array
     ) -> FloatArray:
-        """Return one step of the backward induction, for all states of a layer."""
+        """Return the values of all states of a layer: one step of the backward induction."""
         hits, rewards = self.outcomes.hits, self.outcomes.rewards
         means = self._means(self._counts(keys))
         values = np.zeros(len(keys))
         for choices in self.outcomes.choices:
             best = np.full(len(keys), -np.inf)
             for outcomes in choices:
-                brought = np.zeros(len(keys))
+                expected = np.zeros(len(keys))
                 for r in outcomes:
                     future = 0.0 if later is None else later[successors[r]]
-                    brought += means[hits[r]].prod(axis=0) * (rewards[r] + future)
-                best = np.maximum(best, brought)
+                    expected += means[hits[r]].prod(axis=0) * (rewards[r] + future)
+                best = np.maximum(best, expected)
             values += best
         return values
 
@@ -253,11 +259,11 @@ def _sums(groups: IntArray, values: FloatArray) -> FloatArray:
     return np.asarray(np.bincount(groups, weights=values), dtype=np.float64)
 
 
-def _most_states(kinds: int, horizon: int) -> float:
+def _max_states(kinds: int, horizon: int) -> float:
     """Return an upper bound of the number of states before the last round, at most 1e300."""
-    few = min(kinds, horizon - 1)
-    # A state is a bag of records; different bags may be the same state.
-    return float(min(comb(horizon - 1 + kinds, few), 10**300)) if few < 600 else 1e300
+    smaller = min(kinds, horizon - 1)
+    # A state is a multiset of records; different multisets may be the same state.
+    return float(min(comb(horizon - 1 + kinds, smaller), 10**300)) if smaller < 600 else 1e300
 
 
 def _distinct(keys: IntArray) -> tuple[IntArray, IntArray]:
@@ -265,18 +271,18 @@ def _distinct(keys: IntArray) -> tuple[IntArray, IntArray]:
     code = keys[:, 0]
     for word in keys.T[1:]:
         _, high = np.unique(code, return_inverse=True)
-        known, low = np.unique(word, return_inverse=True)
-        code = high * len(known) + low
-    _, first, places = np.unique(code, return_index=True, return_inverse=True)
-    return keys[first], places
+        distinct, low = np.unique(word, return_inverse=True)
+        code = high * len(distinct) + low
+    _, first, indices = np.unique(code, return_index=True, return_inverse=True)
+    return keys[first], indices
 
 
 def _find(keys: IntArray, wanted: IntArray) -> int:
     """Return the index of a key among sorted keys, −1 if it is not one of them."""
     low, high = 0, len(keys)
     for column, word in zip(keys.T, wanted, strict=True):
-        part = column[low:high]
-        low, high = (low + int(np.searchsorted(part, word, side)) for side in ("left", "right"))
+        words = column[low:high]
+        low, high = (low + int(np.searchsorted(words, word, side)) for side in ("left", "right"))
     return low if low < high else -1
 
 
@@ -287,21 +293,21 @@ _ROUNDING = 1e-12
 class BayesOptimal(BayesianPolicy):
     """Maximise the expected total reward over `horizon` rounds, exactly.
 
-    The expectation is over CPTs from the prior, the contexts included; the plan takes into account
-    everything that later rounds may teach (Bellman's dynamic programming over posterior states;
-    Berry & Fristedt 1985). It is a yardstick: no policy has a smaller Bayesian regret over these
-    rounds. The number of states grows fast, so it is for small problems: a two-arm X -> Y up to a
-    horizon of about 100, the paper's task 1 up to 10. Beyond `max_states` it raises an error with
-    an estimate.
+    The expectation is over CPTs from the prior, contexts included; the plan accounts for everything
+    that later rounds may teach (Bellman's dynamic programming over posterior states; Berry &
+    Fristedt 1985). It is a yardstick: no policy has a smaller Bayesian regret over these rounds.
+    The number of states grows fast, so it is for small problems: a two-arm X -> Y up to a horizon
+    of about 100, the paper's task 1 up to 10. Beyond `max_states` it raises an error with an
+    estimate.
 
-    If only some arms are `allowed` it plays the best of them on the assumption that all are allowed
-    later. Nothing is random: the chosen arm has probability 1. Figures: `values`, what each arm is
-    expected to bring from this round to the end, in the user's units, and `rounds_left`. Policies
-    of the same kind share their plan. In a batch (`decide_many`) each decision is made as if those
-    before it had had an outcome, which counts as a round of the plan.
+    If only some arms are `allowed` it plays the best of them, assuming that all are allowed later.
+    It is deterministic: the chosen arm has probability 1. Figures: `values`, the expected reward of
+    each arm from this round to the end in the user's units, and `rounds_left`. Policies with the
+    same problem, prior and horizon share their plan. In a batch (`decide_many`) each decision is
+    made as if the decisions before it had outcomes, which count as rounds of the plan.
 
-    Applies when no bidirected or doubtful edge touches what the reward needs, to `horizon` rounds
-    and no more, with every relevant variable observed afterwards.
+    Applies for at most `horizon` rounds, if no bidirected or doubtful edge touches what the reward
+    depends on, and if every relevant variable is observed afterwards.
     """
 
     uses_fantasies = True
@@ -321,8 +327,8 @@ class BayesOptimal(BayesianPolicy):
         self._start = Belief(problem, posterior=posterior.copy())
         self._counts_at_start = posterior.counts.copy()
         parameters = posterior.parameters.tobytes()
-        states = check_integer("max_states", max_states, 1)
-        self._plan = _plan(problem, parameters, self.horizon, states)
+        max_states = check_integer("max_states", max_states, 1)
+        self._plan = _plan(problem, parameters, self.horizon, max_states)
         names = self._plan.outcomes.variables
         needed = [*(problem.positions[name] for name in names), *problem.context_positions.tolist()]
         self.requires = RecordRequirements(
@@ -341,45 +347,47 @@ class BayesOptimal(BayesianPolicy):
     def expected_regret(self, samples: int, rng: Random) -> tuple[float, float]:
         """Return horizon · E[max_a μ(a, C)] minus the value, and the standard error of that.
 
-        Where smaller is better, from that of the minimum. The value is exact, and so is the mean
-        reward of all arms, E[Σ_a μ(a, C)] / K; what the best arm has over it is a mean over draws
-        from the prior. The rows of the context and those that the rewards depend on are
-        independent, so that the expectation over contexts is exact too.
+        If smaller is better, the maximum is replaced by the minimum. The value is exact, and so is
+        the mean reward of all arms, E[Σ_a μ(a, C)] / K; the advantage of the best arm over it is a
+        mean over draws from the prior. The rows of the context and the rows that rewards depend on
+        are independent, so the expectation over contexts is exact too.
         """
         source, best, variance = generator(rng), 0.0, 0.0
-        turned = self.problem.payoff.oriented
+        oriented = self.problem.payoff.oriented
         for context, chance in self._contexts():
-            drawn = turned(self._start.draw_rewards(context, samples, source))
-            over = drawn.max(axis=0) - drawn.mean(axis=0, dtype=np.float64)
-            best += chance * float(turned(self._start.mean_rewards(context)).mean() + over.mean())
-            variance += chance**2 * float(over.var()) / samples
+            drawn = oriented(self._start.draw_rewards(context, samples, source))
+            advantage = drawn.max(axis=0) - drawn.mean(axis=0, dtype=np.float64)
+            mean = oriented(self._start.mean_rewards(context)).mean()
+            best += chance * float(mean + advantage.mean())
+            variance += chance**2 * float(advantage.var()) / samples
         error = self.horizon * float(np.sqrt(variance))
         return self.horizon * best - self._plan.value, error
 
     def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
-        """Choose the arm that is best for this round and all that are left."""
-        seen = self._counts_since_start()
-        rounds = int(seen[self._reward].sum())
+        """Choose the arm that is best for this round and all remaining ones."""
+        counts = self._counts_since_start()
+        rounds = int(counts[self._reward].sum())
         if rounds >= self.horizon:
             raise DowiseError(self._is_over(), code="horizon-over")
-        counts = seen[self._plan.outcomes.entries]
-        values = self._plan.arm_values(counts, rounds, self._number_of(codes))
+        values = self._plan.arm_values(
+            counts[self._plan.outcomes.entries], rounds, self._number_of(codes)
+        )
         if values is None:
             raise DowiseError(
                 "the belief has learned something that no play of this problem's arms can show: it "
                 "must learn from complete outcomes of arms, by `observe`",
                 code="unusable-record",
             )
-        offered = values[arms]
-        # Arms that are alike differ by rounding, and the first of them is to be played.
-        tied = offered >= offered.max() - _ROUNDING * max(1.0, float(np.abs(values).max()))
+        allowed = values[arms]
+        # Equivalent arms differ by rounding; the first of them is played.
+        tied = allowed >= allowed.max() - _ROUNDING * max(1.0, float(np.abs(values).max()))
         chosen = int(arms[tied.argmax()])
-        left, worth = self.horizon - rounds, self.problem.payoff.oriented(values)
+        remaining, values = self.horizon - rounds, self.problem.payoff.oriented(values)
         reason = (
-            f"no arm is a better first play for the {pluralize(left, 'round')} left: with optimal "
-            f"play they are expected to bring {worth[chosen]:.4g} in total"
+            f"no arm is a better first play for the {pluralize(remaining, 'round')} left: with "
+            f"optimal play they are expected to bring {values[chosen]:.4g} in total"
         )
-        trace = DecisionTrace(reason, {"values": worth, "rounds_left": left})
+        trace = DecisionTrace(reason, {"values": values, "rounds_left": remaining})
         return Choice(chosen, one_hot(self.problem, chosen), trace)
 
     def decide_many(
@@ -388,15 +396,15 @@ class BayesOptimal(BayesianPolicy):
         rng: Random | None = None,
         allowed: Iterable[ArmLike] | None = None,
     ) -> list[Decision]:
-        """Make a decision for each context; no more of them than there are rounds left."""
-        checked = validate_contexts(self.problem, contexts)
-        if len(checked) > self._rounds_left():
+        """Make a decision for each context; at most as many as there are rounds left."""
+        labels = validate_contexts(self.problem, contexts)
+        if len(labels) > self._rounds_left():
             raise DowiseError(
                 f"{self._rounds_left():,} of {self.horizon:,} rounds are left, too few for "
-                f"{len(checked):,} decisions: use a longer horizon",
+                f"{len(labels):,} decisions: use a longer horizon",
                 code="horizon-over",
             )
-        return super().decide_many(checked, rng, allowed)
+        return super().decide_many(labels, rng, allowed)
 
     def rejection_reason(self, record: Record) -> str | None:
         """Return why `learn` would refuse a record; None if it would take it."""
@@ -404,7 +412,7 @@ class BayesOptimal(BayesianPolicy):
         return reason if reason is not None or self._rounds_left() else self._is_over()
 
     def usable_mask(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
-        """Return which records the plan can follow, no more of them than there are rounds left."""
+        """Return the records that the plan can follow; at most as many as rounds are left."""
         usable = super().usable_mask(records, numbers)
         usable.exclude(np.cumsum(usable.mask) > self._rounds_left(), self._is_over())
         return usable
@@ -420,7 +428,7 @@ class BayesOptimal(BayesianPolicy):
         return f"the horizon of {self.horizon:,} rounds is over: use a longer horizon"
 
     def _number_of(self, codes: tuple[int, ...]) -> int:
-        """Return the number of a context among those that matter."""
+        """Return the number of a context, by the context variables that are relevant."""
         number = 0
         for name, code in zip(self.problem.context, codes, strict=True):
             if name in self._plan.outcomes.variables:
@@ -431,17 +439,17 @@ class BayesOptimal(BayesianPolicy):
         """Return a context for each number, with its probability under the prior."""
         problem = self.problem
         names = [name for name in problem.context if name in self._plan.outcomes.variables]
-        others = {name: problem.domains[name][0] for name in problem.context}
+        first = {name: problem.domains[name][0] for name in problem.context}
         values = product(*(problem.domains[name] for name in names))
         chances = self._plan.context_chances().tolist()
         return [
-            (others | dict(zip(names, labels, strict=True)), chance)
+            (first | dict(zip(names, labels, strict=True)), chance)
             for labels, chance in zip(values, chances, strict=True)
         ]
 
 
 def _refuse_open_edges(problem: Problem, posterior: Posterior) -> None:
-    """Raise `DowiseError` for hidden causes and doubtful edges: they make too many factors."""
+    """Raise `DowiseError` for hidden causes and doubtful edges, which the plan can't follow."""
     if posterior.is_settled and posterior.model.factors.is_plain:
         return
     from dowise.policies.registry import names_with_hidden_causes

@@ -91,6 +91,11 @@ class BayesianPolicy(Policy):
     belief : Belief, optional
         Belief to start from, instead of a prior; the policy learns into it.
 
+    Raises
+    ------
+    DowiseError
+        If both a prior and a belief are passed, or a belief about another problem.
+
     Examples
     --------
     >>> from dowise.policies import Choice
@@ -110,10 +115,12 @@ class BayesianPolicy(Policy):
 
     knowledge: BeliefKnowledge
     suppress_warnings = False
-    """True if somewhere else reports what is never learned (`belief.never_used`)."""
+    """True if the caller reports variables that are never learned (`belief.never_used`)."""
     uses_fantasies = False
-    """True if each decision of a batch learns imagined outcomes of those before it: for policies
-    that would otherwise repeat themselves."""
+    """True if each decision of a batch learns imagined outcomes of the decisions before it.
+
+    For policies that would otherwise repeat the same arm.
+    """
 
     def __init__(
         self, problem: Problem, prior: Prior | None = None, belief: Belief | None = None
@@ -137,7 +144,7 @@ class BayesianPolicy(Policy):
 
     @property
     def belief(self) -> Belief:
-        """What the policy knows of the problem's tables."""
+        """Posterior of the problem's tables, with what records could not teach."""
         return self.knowledge.belief
 
     def decide_many(
@@ -148,16 +155,16 @@ class BayesianPolicy(Policy):
     ) -> list[Decision]:
         """Make a decision for each context, before any outcome is known.
 
-        If the policy `uses_fantasies`, each decision is made as if those before it had had an
-        outcome, drawn from the posterior: `probabilities` are exact given what was learned and
-        imagined.
+        If the policy `uses_fantasies`, each decision is made as if the decisions before it had
+        outcomes, which are drawn from the posterior. `probabilities` are exact given what was
+        learned and imagined.
         """
-        checked, source = validate_contexts(self.problem, contexts), generator(rng)
+        labels, source = validate_contexts(self.problem, contexts), generator(rng)
         if not self.uses_fantasies:
-            return super().decide_many(checked, source, allowed)
+            return super().decide_many(labels, source, allowed)
         arms = as_list(allowed)
-        decisions, fantasy = [self.decide(checked[0], source, arms)], None
-        for before, context in pairwise(checked):
+        decisions, fantasy = [self.decide(labels[0], source, arms)], None
+        for before, context in pairwise(labels):
             fantasy = self.copy() if fantasy is None else fantasy
             fantasy.fantasize(decisions[-1].arm, before, source)
             decisions.append(fantasy.decide(context, source, arms))
@@ -172,8 +179,9 @@ class BayesianPolicy(Policy):
         self.on_learned(record, 1)
 
     def _warn_of_unused(self) -> None:
-        is_silent = self._has_warned or self.suppress_warnings
-        unused = {} if is_silent else self.belief.never_used()
+        if self._has_warned or self.suppress_warnings:
+            return
+        unused = self.belief.never_used()
         if not unused:
             return
         self._has_warned = True
@@ -188,6 +196,6 @@ class BayesianPolicy(Policy):
         )
 
     def _edges(self) -> Edges | None:
-        """Return a function for today's probabilities of doubtful edges; None if there are none."""
+        """Return a function for the current probabilities of doubtful edges; None without any."""
         belief = self.knowledge.belief
         return belief.edge_snapshot() if belief.problem.edge_priors else None

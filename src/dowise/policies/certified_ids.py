@@ -55,13 +55,14 @@ class Played(NamedTuple):
     certificates: FloatArray
     """cert_t."""
     held: BoolArray
-    """True if draws certified what was played, else Thompson Sampling chose."""
+    """True if draws certified the choice, False if Thompson Sampling made it."""
 
 
 class _Terms(NamedTuple):
     """Constants of a certificate; see `make_certificate`."""
 
-    worth: FloatArray
+    net: FloatArray
+    """net[arm, y]: net reward of each arm at each value, scaled."""
     scaled: FloatArray
     fit: int
     lam: float
@@ -76,19 +77,18 @@ def _has_whole_words(rng: np.random.Generator) -> bool:
 
 
 class CertifiedSampling(BayesianPolicy):
-    """Play as IDS does if draws certify that Δ − λg is small, else as Thompson Sampling does.
+    """Play like IDS if draws certify that Δ − λg is small, else like Thompson Sampling.
 
-    Of `samples` (N) fresh posterior draws 30 % choose the distribution π over arms, as `ids` would,
-    and the others bound Δ(π) − λg(π) from above, which fails with probability delta / horizon. If
-    the bound exceeds K/(8λ), one more draw is made, and its best arm played: Thompson Sampling is
-    never above (Corollary 1). Over `horizon` rounds the Bayesian regret is at most λH(Π*) + E[Σ
-    cert_t] + delta·(span + λ log r), with cert_t the bound or K/(8λ), whichever is less, and span 1
-    if arms cost nothing: docs/certificate.md has the proof. `lam` (λ) is fixed beforehand; it
-    defaults to a value for the problem and the horizon. Probabilities are exact for the draws that
-    were made; those of a draw of Thompson Sampling are None, or known by `propensity_samples` as
-    with `ts`.
+    Of `samples` (N) fresh posterior draws, 30 % choose the distribution π over arms as `ids` would.
+    The others bound Δ(π) − λg(π) from above; the bound fails with probability delta / horizon. If
+    it exceeds K/(8λ), the best arm under one more draw is played, because Thompson Sampling never
+    exceeds that limit (Corollary 1). Over `horizon` rounds the Bayesian regret is at most
+    λH(Π*) + E[Σ cert_t] + delta·(span + λ log r), where cert_t is the bound or K/(8λ), whichever is
+    less, and span is 1 if arms cost nothing (proof: docs/certificate.md). `lam` (λ) is fixed in
+    advance; its default depends on the problem and the horizon. Probabilities are exact given the
+    draws; those of Thompson Sampling are None, unless `propensity_samples` are drawn as for `ts`.
 
-    Applies to every graph, as `ids` does.
+    Applies to every graph whose factors fit into memory, like `ids`.
     """
 
     depends_on_horizon = True
@@ -120,7 +120,7 @@ class CertifiedSampling(BayesianPolicy):
                 f"lam={lam!r} must be more than 0; leave it out to use the default",
                 code="invalid-number",
             )
-        self._worth = net_values(problem.payoff, arms)
+        self._net_values = net_values(problem.payoff, arms)
 
     @property
     def failure(self) -> float:
@@ -135,28 +135,27 @@ class CertifiedSampling(BayesianPolicy):
         return Choice(chosen, probabilities, trace)
 
     def certify(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Certificate:
-        """Return what fresh draws certify for these arms."""
-        posterior, worth = self.belief.posterior, self._worth
+        """Return the certificate of fresh draws for these arms."""
+        posterior, net = self.belief.posterior, self._net_values
         draws = posterior.draw(codes, self.samples, rng)
-        if len(arms) < len(worth):
-            draws, worth = draws.among(arms), worth[arms]
+        if len(arms) < len(net):
+            draws, net = draws.among(arms), net[arms]
 
-        def exact() -> FloatArray:
-            means = posterior.mean_distributions(codes)
-            return means if len(arms) == len(means) else means[arms]
+        def exact_means() -> FloatArray:
+            return posterior.mean_distributions(codes)[arms]
 
         means: FloatArray | Callable[[], FloatArray] | None = None
         if posterior.is_settled:
-            means = exact()
-        elif posterior.has_exact_means:  # they take longer than the draws
-            means = exact
+            means = exact_means()
+        elif posterior.has_exact_means:  # computed only if needed: they take longer than the draws
+            means = exact_means
         payoff = self.problem.payoff
-        return make_certificate(draws, payoff, worth, means, self.lam, self.failure)
+        return make_certificate(draws, payoff, net, means, self.lam, self.failure)
 
     def _pick(
         self, certificate: Certificate, codes: Codes, arms: IntArray, rng: np.random.Generator
     ) -> tuple[int, FloatArray | None]:
-        """Return an arm by π, or the best under another draw, with the known probabilities."""
+        """Return an arm by π, or the best under another draw, and its probabilities if known."""
         if certificate.holds:
             action = certificate.action
             pick = action.first if rng.random() < action.probability else action.second
@@ -166,23 +165,21 @@ class CertifiedSampling(BayesianPolicy):
         winners = self.knowledge.winners(codes, arms, self.propensity_samples or 1, rng)
         if not self.propensity_samples:
             return int(arms[winners[0]]), None
-        _, arm, shares = pick_winner(self.problem, arms, winners, rng)
-        return arm, shares
+        winner = pick_winner(self.problem, arms, winners, rng)
+        return winner.arm, winner.probabilities
 
     def compiled_trial(self) -> TrialLoop | None:
-        """Return a trial that plays as `decide` does, without reasons; see `play_certified`."""
+        """Return a trial that plays like `decide` but without reasons; see `play_certified`."""
         is_plain = type(self) is CertifiedSampling and self.belief.monitor is None
-        return self._play if is_plain and not self.floor else None
-
-    def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
-        return self.play_certified(script, rng).arms
+        if not is_plain or self.floor:
+            return None
+        return lambda script, rng: self.play_certified(script, rng).arms
 
     def play_certified(self, script: TrialScript, rng: np.random.Generator) -> Played:
-        """Play a whole trial, compiled if possible, else with only `choose` in Python."""
+        """Play a whole trial, compiled if possible, else stepped with `choose`."""
         posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= MAX_ALL_PAIRS
-        is_single = not self.propensity_samples and _has_whole_words(rng)
-        is_fine = posterior.is_settled and posterior.is_single_precision
-        if not (is_fine and has_few_arms and is_single):
+        fits_kernel = posterior.is_settled and posterior.is_single_precision and has_few_arms
+        if not fits_kernel or self.propensity_samples or not _has_whole_words(rng):
             return self._step(script, rng)
         check_samples(self.samples, posterior.model.circuit, True)
         return self._play_whole(script, rng)
@@ -194,10 +191,10 @@ class CertifiedSampling(BayesianPolicy):
         the generator is set back to the first word that was not used.
         """
         posterior, rounds, bits = self.belief.posterior, len(script.contexts), rng.bit_generator
-        circuit, (arms, values) = posterior.model.circuit, self._worth.shape
+        circuit, (arms, values) = posterior.model.circuit, self._net_values.shape
         start = trial_posterior(posterior, script.known)
         terms = _Terms(
-            worth=self._worth,
+            net=self._net_values,
             scaled=self.problem.payoff.scaled,
             fit=choosing_draws(self.samples),
             lam=self.lam,
@@ -255,7 +252,7 @@ class CertificateTrace(DecisionTrace):
         self.arms, self.certificate = arms, certificate
 
     def compute(self, name: str) -> Any:
-        """Return a figure; those of all arms are NaN or 0 for arms that were not allowed."""
+        """Return a figure; for arms that were not allowed it is NaN or 0."""
         certificate, action = self.certificate, self.certificate.action
         if name == "failure":
             return self.failure
@@ -271,7 +268,7 @@ class CertificateTrace(DecisionTrace):
 
     @property
     def reason(self) -> str:
-        """Why this arm was chosen: what the draws certify, or why they do not."""
+        """Why this arm was chosen: what the draws certify, or that they do not certify."""
         certificate, span = self.certificate, self.problem.payoff.span
         bound, limit = (format_number(x * span) for x in (certificate.bound, certificate.limit))
         within = f"the limit of {limit} that sampling in proportion always keeps"
@@ -304,12 +301,15 @@ def _play_rounds(
     rows[c] are the rows of the circuit under context c; `drawn` is room for the draws.
     """
     tape, block = circuit
-    count, others, samples = drawn.shape
+    count, other_values, samples = drawn.shape
     one = script.contexts.ndim  # a literal would compile everything again
     zero = one - one
     winners = np.empty(samples, dtype=np.int64)
-    means, early = np.empty((count, others + 1)), np.empty((count, others, terms.fit), np.float32)
-    single = np.empty((count, others, one), dtype=np.float32)
+    means, early = (
+        np.empty((count, other_values + 1)),
+        np.empty((count, other_values, terms.fit), np.float32),
+    )
+    single = np.empty((count, other_values, one), dtype=np.float32)
     used, outcome = zero, new_outcome(script)
     for t in range(len(played.arms)):
         current = rows[script.contexts[t]]
@@ -334,14 +334,14 @@ def _play_rounds(
 
 @kernel()
 def _certified(drawn: Any, early: Any, winners: Any, means: Any, costs: Any, terms: Any) -> Any:
-    """(π, what certifies it), as `make_certificate`; `early` is room for the draws that choose."""
-    count, others, fit = early.shape
+    """Return π and its bound, as `make_certificate`; `early` is room for the draws that choose."""
+    count, other_values, fit = early.shape
     early[:] = drawn[:, :, :fit]
     chosen_by, best = np.empty(fit, dtype=np.int64), np.empty(count)
     winning = np.empty(count, dtype=np.int64)
     peak, several = find_and_count(early, terms.scaled, costs, chosen_by, best, winning)
     winning = winning[:several]
-    joint, net = np.empty((count, several, others + 1)), np.empty(count)
+    joint, net = np.empty((count, several, other_values + 1)), np.empty(count)
     for a in range(count):
         net[a] = 0.0 - costs[a]
     regret, gain = np.empty(count), np.empty(count)
@@ -349,6 +349,6 @@ def _certified(drawn: Any, early: Any, winners: Any, means: Any, costs: Any, ter
     action = best_pair(regret, gain, MIN_GAIN)
     find_winners(drawn, terms.scaled, costs, winners)
     bound, _ = certify(
-        drawn, terms.worth, winners, means, joint, winning, action, fit, terms.lam, terms.evidence
+        drawn, terms.net, winners, means, joint, winning, action, fit, terms.lam, terms.evidence
     )
     return action, max(bound, terms.least)

@@ -1,11 +1,10 @@
 """Knowledge gradient of committing to n more plays of an arm: a policy that plans several rounds.
 
 The paper's IDS looks one round ahead, at what the reward tells about the best arm of this context.
-This policy computes what n = 1, 2, 4, … plays would teach, through every variable that they show,
-about every arm in every context, beyond what as many plays of the incumbent would teach anyway, and
-whether that pays over the coming rounds. All of it is in closed form at the posterior means,
-without draws (`dowise.policies.commit_kg_kernels`; docs/beyond.md has the derivation and the
-evidence).
+This policy computes what n = 1, 2, 4, … plays would teach, through every observed variable, about
+every arm in every context, beyond what as many plays of the incumbent would teach, and whether that
+pays off over the coming rounds. All of it is in closed form at the posterior means, without draws
+(`dowise.policies.commit_kg_kernels`; docs/beyond.md has the derivation and the evidence).
 """
 
 from __future__ import annotations
@@ -43,21 +42,23 @@ from dowise.problem import Problem, Record
 from dowise.problem.prior import Prior
 from dowise.problem.record import RecordBatch, equal_columns
 
-FEW_CONTEXTS = 16  # up to here all contexts count from the start, else those that were seen
+FEW_CONTEXTS = 16  # with more contexts only those count that were seen
 PACE, HEAD_START = 2.0, 30.0  # after t rounds PACE·(t + HEAD_START) are assumed to follow
 
 
 class CommitKG(BayesianPolicy):
-    """Play the arm whose next n plays are worth most, over everything that they teach.
+    """Play the arm whose next n plays are worth most, given everything that they teach.
 
-    After t decisions 2·(t + 30) rounds are assumed to follow, so that no horizon is needed; records
-    that follow no decision, such as imported ones, teach but do not count as rounds. Deterministic:
+    After t decisions 2·(t + 30) rounds are assumed to follow, so no horizon is needed. Records that
+    follow no decision, such as imported ones, teach but do not count as rounds. Deterministic:
     `decision.probabilities` are 0 and 1, and `floor` mixes in Thompson draws.
 
-    Applies to every graph whose circuit fits, also with hidden causes and doubtful edges: the value
-    of plays is averaged over the sets of edges, drawn if there are more than 64 of them. Of more
-    than 16 contexts those count that were seen, of these the 64 most frequent; of both fewer if
-    they would take more than 32 MB.
+    The value of plays is averaged over contexts and sets of edges. With more than 16 contexts only
+    those count that were seen, at most the 64 most frequent; more than 64 sets of edges are
+    sampled. Fewer of both are used if they would take more than 32 MB.
+
+    Applies to every graph whose circuit fits into memory, also with hidden common causes and
+    doubtful edges.
     """
 
     uses_fantasies = True
@@ -68,15 +69,15 @@ class CommitKG(BayesianPolicy):
         super().__init__(problem, prior, belief)
         trace_of(self.belief.problem)  # raises if the circuit is too large
         self.rounds = 0
-        """Number of decisions it has learned from."""
+        """Number of decisions that it has learned from."""
         self.visits: Counter[Codes] = Counter()
-        """How often each context was seen, by the codes of its values."""
-        self._worth = RewardScale(problem.payoff.scaled, problem.payoff.scaled_costs)
+        """Number of records of each context, by its codes."""
+        self._scale = RewardScale(problem.payoff.scaled, problem.payoff.scaled_costs)
         sizes = [len(problem.domains[name]) for name in problem.context]
         self._has_few = prod(sizes) <= FEW_CONTEXTS
         self._contexts = list(product(*map(range, sizes))) if self._has_few else []
 
-    # -- what it has learned ------------------------------------------------------------------
+    # -- learning -----------------------------------------------------------------------------
 
     def on_learned(self, record: Record, times: int) -> None:
         """Count the context, and the round if the record follows a decision."""
@@ -97,25 +98,25 @@ class CommitKG(BayesianPolicy):
             del self.visits[codes]
 
     def copy(self) -> Self:
-        """Return a policy that learns independently of this one."""
+        """Return a policy that learns independently."""
         twin = super().copy()
         twin.visits = self.visits.copy()
         return twin
 
     def state(self) -> dict[str, object]:
-        """Return the posterior, the rounds, and how often each context was seen."""
-        seen = {str(codes): times for codes, times in sorted(self.visits.items())}
-        return {**super().state(), "rounds": self.rounds, "visits": seen}
+        """Return the posterior, the rounds, and the visits of each context."""
+        visits = {str(codes): times for codes, times in sorted(self.visits.items())}
+        return {**super().state(), "rounds": self.rounds, "visits": visits}
 
     def fingerprint(self) -> bytes:
-        """Return a digest of the counts, the rounds and the contexts."""
-        seen = [x for codes, times in sorted(self.visits.items()) for x in (codes, (times,))]
-        return digest_of(self.belief.posterior.counts, (self.rounds,), *seen)
+        """Return a digest of the counts, the rounds and the visits."""
+        visits = [x for codes, times in sorted(self.visits.items()) for x in (codes, (times,))]
+        return digest_of(self.belief.posterior.counts, (self.rounds,), *visits)
 
     # -- deciding -----------------------------------------------------------------------------
 
     def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
-        """Choose the arm that is worth most, without randomness."""
+        """Choose the arm whose plays are worth most."""
         problem, plan = self.problem, self._plan(codes, arms)
         figures = {
             "delta": self._delta(codes, arms),
@@ -126,7 +127,7 @@ class CommitKG(BayesianPolicy):
         return Choice(plan.arm, one_hot(problem, plan.arm), trace)
 
     def _delta(self, codes: Codes, arms: IntArray) -> FloatArray:
-        """Return what each allowed arm is expected to lose against the best one, on the scale."""
+        """Return the expected loss of each allowed arm against the best one, scaled to [0, 1]."""
         payoff = self.problem.payoff
         shares = self.belief.posterior.mean_distributions(codes)[arms]
         means = payoff.net_scaled(shares @ payoff.scaled, arms)
@@ -141,51 +142,47 @@ class CommitKG(BayesianPolicy):
                 "not pay for itself"
             )
         span, plays = self.problem.payoff.span, int(plan.plays)
+        rounds = PACE * (self.rounds + HEAD_START)
         times = {1: "once", 2: "twice"}.get(plays, f"{plays:,} times")
         best = self.problem.arms[plan.best]
         gain = (
             f"what is learned by playing this one {times} is expected to gain "
-            f"{format_number(plan.gain * span)} in total over the next {self._to_come:,.0f} rounds"
+            f"{format_number(plan.gain * span)} in total over the next {rounds:,.0f} rounds"
         )
         if plan.cost <= 0:
             return f"it looks as good as {best}, and {gain}"
         cost = format_number(plan.cost * span)
         return f"{best} looks better by {cost} per round, but {gain}, net of that cost"
 
-    @property
-    def _to_come(self) -> float:
-        return PACE * (self.rounds + HEAD_START)
-
     def _plan(self, codes: Codes, arms: IntArray) -> PlayPlan:
-        posterior = self.belief.posterior
-        may = np.zeros(len(self.problem.arms), dtype=np.bool_)
-        may[arms] = True
-        known, trace = posterior.state(), trace_of(self.belief.problem)
-        contexts = self._all_contexts([codes], MAX_CONTEXTS)
-        now = contexts.index(codes)
+        posterior, rounds = self.belief.posterior, PACE * (self.rounds + HEAD_START)
+        allowed = np.zeros(len(self.problem.arms), dtype=np.bool_)
+        allowed[arms] = True
+        state, trace = posterior.state(), trace_of(self.belief.problem)
+        codes_of = self._all_contexts([codes], MAX_CONTEXTS)
+        now = codes_of.index(codes)
         if posterior.is_settled:
-            own = self._as_arrays(posterior, contexts)
-            plan = choose_in(known, own, now, trace, self._worth, may, self._to_come)
+            contexts = self._context_arrays(posterior, codes_of)
+            plan = choose_in(state, contexts, now, trace, self._scale, allowed, rounds)
         else:
-            visits = np.array([self.visits[c] for c in contexts], dtype=np.int64)
-            most = max_lanes(trace)
-            lanes = mixed_lanes(posterior, contexts, visits, now, self._has_few, most)
-            plan = choose(known, lanes, trace, self._worth, may, self._to_come)
+            visits = np.array([self.visits[c] for c in codes_of], dtype=np.int64)
+            lanes = mixed_lanes(posterior, codes_of, visits, now, self._has_few, max_lanes(trace))
+            plan = choose(state, lanes, trace, self._scale, allowed, rounds)
         return PlayPlan(*plan)
 
-    def _all_contexts(self, more: Iterable[Codes], most: int | None = None) -> list[Codes]:
-        """Return all contexts if there are few, else the most frequent and `more`, in order."""
+    def _all_contexts(self, added: Iterable[Codes], limit: int | None = None) -> list[Codes]:
+        """Return all contexts if there are few, else the most frequent and `added`, in order."""
         if self._has_few:
             return self._contexts
-        seen = sorted(self.visits, key=lambda codes: (-self.visits[codes], codes))[:most]
-        return sorted({*seen, *more})
+        frequent = sorted(self.visits, key=lambda codes: (-self.visits[codes], codes))[:limit]
+        return sorted({*frequent, *added})
 
-    def _as_arrays(self, posterior: Posterior, contexts: list[Codes]) -> Contexts:
+    def _context_arrays(self, posterior: Posterior, codes_of: list[Codes]) -> Contexts:
         model = posterior.model
-        rows = np.array([model.rows_of(model.trace, codes) for codes in contexts])
-        visits = np.array([self.visits[codes] for codes in contexts], dtype=np.int64)
-        most = min(MAX_CONTEXTS, max_lanes(trace_of(self.belief.problem)))
-        return Contexts(rows, visits, self._has_few, most)
+        rows = np.array([model.rows_of(model.trace, codes) for codes in codes_of])
+        visits = np.array([self.visits[codes] for codes in codes_of], dtype=np.int64)
+        limit = min(MAX_CONTEXTS, max_lanes(trace_of(self.belief.problem)))
+        return Contexts(rows, visits, self._has_few, limit)
 
     # -- whole trials -------------------------------------------------------------------------
 
@@ -196,23 +193,23 @@ class CommitKG(BayesianPolicy):
 
     def _play(self, script: TrialScript, _rng: np.random.Generator) -> IntArray:
         posterior = self.belief.posterior
-        known = [tuple(codes) for codes in script.known.tolist()]
-        contexts = self._all_contexts(known)
-        places = {codes: i for i, codes in enumerate(contexts)}
-        own = self._as_arrays(posterior, contexts)
+        script_codes = [tuple(codes) for codes in script.known.tolist()]
+        codes_of = self._all_contexts(script_codes)
+        numbers = {codes: i for i, codes in enumerate(codes_of)}
+        contexts = self._context_arrays(posterior, codes_of)
         chosen = np.empty(len(script.contexts), dtype=np.int64)
         play_rounds(
             posterior.state(),
             trial_arms(posterior),
-            own,
-            np.array([places[codes] for codes in known]),
+            contexts,
+            np.array([numbers[codes] for codes in script_codes]),
             trace_of(self.belief.problem),
-            self._worth,
+            self._scale,
             (PACE, HEAD_START, self.rounds),
             script,
             chosen,
         )
-        pairs = zip(contexts, own.visits.tolist(), strict=True)
+        pairs = zip(codes_of, contexts.visits.tolist(), strict=True)
         self.visits = Counter({codes: times for codes, times in pairs if times})
         self.rounds += len(chosen)
         self.next_number += len(chosen)

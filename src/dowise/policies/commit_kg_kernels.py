@@ -1,13 +1,13 @@
 """Value of n more plays of an arm in closed form: the kernels of `commit-kg`.
 
-docs/beyond.md derives it. In short, lane by lane, on the scale of
-`dowise.policies.commit_kg_kernels`:
+docs/beyond.md derives it. A lane is a context together with a set of edges. Lane by lane, with
+η(μ) = log((μ − lo)/(hi − μ)) and its slope 1/S(μ):
 
 - the gap of arm b is η(μ_inc) − η(μ_b), and its posterior variance the sum over rows of w_r, with
   d = ∇μ_b/S(μ_b) − ∇μ_inc/S(μ_inc);
-- n plays that visit row r with probability v each take n·v/(n_r + n·v) of w_r off: s²_b;
-- knowing that much, changing over to b is worth S·s·ψ(gap/s), ψ(z) = φ(z) − zΦ(−z);
-- a plan of n plays costs (1 + 0.7(n − 1))Δ: one that goes badly is dropped before its end.
+- n plays that each visit row r with probability v explain n·v/(n_r + n·v) of w_r: in sum, s²_b;
+- with that knowledge, switching to b is worth S·s·ψ(gap/s), where ψ(z) = φ(z) − zΦ(−z);
+- a plan of n plays costs (1 + 0.7(n − 1))Δ, because a plan that goes badly is dropped early.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from dowise.model.kernels import Trace, fill_means, forward, pass_back
 from dowise.model.reward_circuit import Reading
 from dowise.policies.trials import learn_round, new_outcome
 
-_EDGE = 1e-9  # of the span: how near a mean may come to an end of the scale
-_TIE = 1e-12  # of the span: means as near as this are the same
+_EDGE = 1e-9  # of the span: smallest distance of a mean from an end of the scale
+_TIE = 1e-12  # of the span: means that are closer are equal
 
 
 class ContextLanes(NamedTuple):
-    """Contexts, and sets of edges, side by side."""
+    """Contexts and sets of edges, one pair per lane."""
 
     rows: Any
     """rows[lane, block]: the entry where the row of a block of inputs starts."""
@@ -45,15 +45,15 @@ class ContextLanes(NamedTuple):
 
 
 class Contexts(NamedTuple):
-    """Contexts that may occur, in the order of their codes; a lane is made of each that counts."""
+    """Contexts that may occur, in the order of their codes; each that counts gets a lane."""
 
     rows: Any
     """rows[context, block], as in `ContextLanes`."""
     visits: Any
-    """Number of times that each was seen."""
-    every: bool
+    """Number of records of each context."""
+    all_count: bool
     """True if all of them count, False if only those that were seen."""
-    most: int
+    limit: int
     """Maximum number that count: the most frequent ones, and the present one."""
 
 
@@ -80,8 +80,8 @@ class ArmSensitivity(NamedTuple):
     spreads: Any
     """√ψ′(α)·p·(∂η/∂θ − its mean over the row): (arms, inputs, lanes).
 
-    The square of a difference of two, summed over a row, is w_r. 0 where the present context can't
-    teach.
+    The squared difference of two arms, summed over a row, is w_r. It is 0 if the present context
+    can't teach about the row.
     """
 
 
@@ -98,23 +98,23 @@ def trigamma(x):
 
 
 @njit
-def look_at(known, lanes, trace, worth):
+def look_at(state, lanes, trace, scale):
     """Compute means, slopes and gradients of all arms in all lanes."""
     arms, width = len(trace.results), len(lanes.rows)
     values, adjoints = np.empty((trace.slots, width)), np.zeros((trace.slots, width))
     totals = np.empty((len(trace.block_slots), width))
-    fill_means(values, totals, known.prior, known.counts, lanes.rows, trace)
+    fill_means(values, totals, state.prior, state.counts, lanes.rows, trace)
     forward(values, trace)
     first = len(trace.constants)
     means, slopes = np.empty((arms, width)), np.empty((arms, width))
     scores, spreads = np.empty((arms, width)), np.empty((arms, trace.first - first, width))
-    low, high = ends(worth)
+    low, high = ends(scale)
     for a in range(arms):
-        pass_back(values, adjoints, worth.values, a, trace)
+        pass_back(values, adjoints, scale.values, a, trace)
         for lane in range(width):
-            mean = -worth.costs[a]
-            for y in range(len(worth.values)):
-                mean += worth.values[y] * values[trace.results[a, y], lane]
+            mean = -scale.costs[a]
+            for y in range(len(scale.values)):
+                mean += scale.values[y] * values[trace.results[a, y], lane]
             means[a, lane] = mean
             above = max(mean - low, _EDGE * (high - low))
             below = max(high - mean, _EDGE * (high - low))
@@ -125,14 +125,14 @@ def look_at(known, lanes, trace, worth):
                 spreads[a, e, lane] = adjoints[first + e, lane] / slopes[a, lane]
     _gather(spreads, lanes.leaders, trace)
     look = ArmSensitivity(values, totals, means, slopes, scores, spreads)
-    _standardise(look, known, lanes, trace)
+    _standardise(look, state, lanes, trace)
     return look
 
 
 @njit
-def ends(worth):
+def ends(scale):
     """Return the smallest and the largest possible reward net of cost."""
-    return -worth.costs.max(), 1.0 - worth.costs.min()
+    return -scale.costs.max(), 1.0 - scale.costs.min()
 
 
 @njit
@@ -152,8 +152,8 @@ def _gather(table, leaders, trace):
 
 
 @njit
-def _standardise(look, known, lanes, trace):
-    """Turn gradients into spreads, centred row by row first to avoid differences of squares."""
+def _standardise(look, state, lanes, trace):
+    """Turn gradients into spreads, centred by row, which avoids differences of squares."""
     first = len(trace.constants)
     for r in range(len(trace.block_slots)):
         slot, size = trace.block_slots[r] - first, trace.block_sizes[r]
@@ -167,7 +167,7 @@ def _standardise(look, known, lanes, trace):
                 for k in range(size):
                     look.spreads[a, slot + k, lane] -= mean
             for k in range(size):
-                alpha = known.prior[entry + k] + known.counts[entry + k]
+                alpha = state.prior[entry + k] + state.counts[entry + k]
                 share = look.values[first + slot + k, lane]
                 scale = math.sqrt(trigamma(alpha)) * share if taught else 0.0
                 for a in range(len(look.spreads)):
@@ -175,14 +175,14 @@ def _standardise(look, known, lanes, trace):
 
 
 @njit
-def best_of(means, lane, may, span):
+def best_of(means, lane, allowed, span):
     """Return the first allowed arm whose mean is the largest up to rounding."""
     top = -np.inf
     for a in range(len(means)):
-        if may[a] and means[a, lane] > top:
+        if allowed[a] and means[a, lane] > top:
             top = means[a, lane]
     for a in range(len(means)):
-        if may[a] and means[a, lane] >= top - _TIE * span:
+        if allowed[a] and means[a, lane] >= top - _TIE * span:
             return a
     return 0
 
@@ -191,36 +191,36 @@ def best_of(means, lane, may, span):
 def lanes_in(contexts, now):
     """Return a lane for each context that counts, weighted by its visits plus one."""
     total = len(contexts.visits)
-    counts, seen = np.zeros(total, dtype=np.bool_), 0
+    counts, width = np.zeros(total, dtype=np.bool_), 0
     for c in range(total):
-        counts[c] = contexts.every or contexts.visits[c] > 0
-        seen += counts[c]
-    if seen > contexts.most:
-        often = np.argsort(-contexts.visits, kind="mergesort")
-        for q in range(contexts.most, total):
-            counts[often[q]] = False
-        seen = contexts.most
-    seen += not counts[now]
+        counts[c] = contexts.all_count or contexts.visits[c] > 0
+        width += counts[c]
+    if width > contexts.limit:
+        order = np.argsort(-contexts.visits, kind="mergesort")
+        for q in range(contexts.limit, total):
+            counts[order[q]] = False
+        width = contexts.limit
+    width += not counts[now]
     counts[now] = True
     blocks = contexts.rows.shape[1]
-    rows, leaders = np.empty((seen, blocks), np.int64), np.empty((seen, blocks), np.int64)
-    weights, lane, here, times = np.empty(seen), 0, 0, 0.0
+    rows, leaders = np.empty((width, blocks), np.int64), np.empty((width, blocks), np.int64)
+    weights, lane, present, times = np.empty(width), 0, 0, 0.0
     for c in range(total):
         if counts[c]:
             for r in range(blocks):
                 rows[lane, r], leaders[lane, r] = contexts.rows[c, r], r
             weights[lane] = 1.0 + contexts.visits[c]
             times += weights[lane]
-            here = lane if c == now else here
+            present = lane if c == now else present
             lane += 1
-    for lane in range(seen):
+    for lane in range(width):
         weights[lane] /= times
-    return ContextLanes(rows, leaders, weights, np.full(seen, here))
+    return ContextLanes(rows, leaders, weights, np.full(width, present))
 
 
-_LATER = 0.7  # of its cost is what a play of a plan counts for, after the first
-_FARTHEST = 8.0  # standard deviations, beyond which a challenger counts for nothing
-_TINY = 1e-24  # a variance that is rounding
+_LATER_COST = 0.7  # share of the cost that counts for the plays of a plan after the first
+_MAX_GAP = 8.0  # in standard deviations; challengers with a larger gap are ignored
+_MIN_VARIANCE = 1e-24  # smaller ones are rounding
 
 
 class PlayPlan(NamedTuple):
@@ -246,7 +246,7 @@ class _Challengers(NamedTuple):
     """Upper bound of the gain, from (hi − μ_inc) and (μ_b − lo)."""
     shares: Any
     """w_r of every row: (pairs, blocks)."""
-    most: Any
+    limits: Any
     """Value of complete knowledge."""
 
 
@@ -254,96 +254,97 @@ class _Challengers(NamedTuple):
 def _overtaking(gap, s):
     """Return s·ψ(gap/s) = E[max(X, 0)] for a normal X of mean −gap and standard deviation s."""
     z = gap / s
-    if z >= _FARTHEST:
+    if z >= _MAX_GAP:
         return 0.0
     density = 0.3989422804014327 * math.exp(-0.5 * z * z)
     return s * (density - z * 0.5 * math.erfc(z * 0.7071067811865476))
 
 
 @njit
-def _challengers(look, trace, worth):
+def _challengers(look, trace, scale):
     """Return all pairs of a lane and an arm that may overtake the lane's incumbent."""
     arms, width = look.means.shape
     first, blocks = len(trace.constants), len(trace.block_slots)
-    low, high = ends(worth)
-    every = np.ones(arms, dtype=np.bool_)
+    low, high = ends(scale)
+    all_arms = np.ones(arms, dtype=np.bool_)
     lanes = np.empty(arms * width, dtype=np.int64)
     gaps, slopes, caps = np.empty(arms * width), np.empty(arms * width), np.empty(arms * width)
-    shares, most = np.empty((arms * width, blocks)), np.empty(arms * width)
+    shares, limits = np.empty((arms * width, blocks)), np.empty(arms * width)
     count = 0
     for lane in range(width):
-        best = best_of(look.means, lane, every, high - low)
+        best = best_of(look.means, lane, all_arms, high - low)
         for b in range(arms):
-            total, here, there = 0.0, 0.0, 0.0
+            total, best_total, rival_total = 0.0, 0.0, 0.0
             for r in range(blocks):
                 share = 0.0
                 for e in range(trace.block_slots[r], trace.block_slots[r] + trace.block_sizes[r]):
-                    one, other = (
+                    rival, incumbent = (
                         look.spreads[b, e - first, lane],
                         look.spreads[best, e - first, lane],
                     )
-                    share += (one - other) * (one - other)
-                    there += one * one
-                    here += other * other
+                    share += (rival - incumbent) * (rival - incumbent)
+                    rival_total += rival * rival
+                    best_total += incumbent * incumbent
                 shares[count, r] = share
                 total += share
             gap = look.scores[best, lane] - look.scores[b, lane]
-            if b == best or total <= _TINY or gap >= _FARTHEST * math.sqrt(total):
+            if b == best or total <= _MIN_VARIANCE or gap >= _MAX_GAP * math.sqrt(total):
                 continue
             lanes[count], gaps[count] = lane, gap
-            # If b is the unknown one it comes up to the incumbent, else that comes down to b.
-            mixed = there * look.slopes[best, lane] + here * look.slopes[b, lane]
-            slopes[count] = mixed / (there + here)
+            # The uncertain one of the two moves: b rises to the incumbent, or that falls to b.
+            mixed = rival_total * look.slopes[best, lane] + best_total * look.slopes[b, lane]
+            slopes[count] = mixed / (rival_total + best_total)
             caps[count] = min(look.means[b, lane] - low, high - look.means[best, lane])
-            most[count] = min(slopes[count] * _overtaking(gap, math.sqrt(total)), caps[count])
+            limits[count] = min(slopes[count] * _overtaking(gap, math.sqrt(total)), caps[count])
             count += 1
     return _Challengers(
-        lanes[:count], gaps[:count], slopes[:count], caps[:count], shares[:count], most[:count]
+        lanes[:count], gaps[:count], slopes[:count], caps[:count], shares[:count], limits[:count]
     )
 
 
 @njit
 def _visits(look, lanes, trace):
-    """Return visits[block, here, arm]: the probability that a play in this context visits a row.
+    """Return visits[block, twin, arm]: the probability that a play in this context visits a row.
 
-    `here` counts the lanes of the present context; places[lane] is that of a lane's twin.
+    Lanes of the present context are numbered from 0: first_lanes[twin] is the lane with a number,
+    and twin_of[lane] the number of a lane's twin.
     """
-    places, width = np.empty(len(lanes.twins), dtype=np.int64), 0
+    twin_of, width = np.empty(len(lanes.twins), dtype=np.int64), 0
     for lane in range(len(lanes.twins)):
         if lanes.twins[lane] == lane:
-            places[lane] = width
+            twin_of[lane] = width
             width += 1
-    values, own = np.empty((trace.slots, width)), np.empty(width, dtype=np.int64)
+    values, first_lanes = np.empty((trace.slots, width)), np.empty(width, dtype=np.int64)
     for lane in range(len(lanes.twins)):
         if lanes.twins[lane] == lane:
-            own[places[lane]] = lane
+            first_lanes[twin_of[lane]] = lane
             for slot in range(trace.slots):
-                values[slot, places[lane]] = look.values[slot, lane]
+                values[slot, twin_of[lane]] = look.values[slot, lane]
     for lane in range(len(lanes.twins)):
-        places[lane] = places[lanes.twins[lane]]
+        twin_of[lane] = twin_of[lanes.twins[lane]]
     adjoints, ones = np.zeros((trace.slots, width)), np.ones(trace.results.shape[1])
     visits = np.zeros((len(trace.block_slots), width, len(trace.results)))
     for a in range(len(trace.results)):
         pass_back(values, adjoints, ones, a, trace)
         for r in range(len(trace.block_slots)):
-            for here in range(width):
-                leader = lanes.leaders[own[here], r]
-                visits[leader, here, a] += adjoints[trace.block_slots[r], here]
-    return places, own, visits
+            for twin in range(width):
+                leader = lanes.leaders[first_lanes[twin], r]
+                visits[leader, twin, a] += adjoints[trace.block_slots[r], twin]
+    return twin_of, first_lanes, visits
 
 
 @njit
 def _rows_that_matter(shares):
     """Return the blocks in which some challenger has a share."""
-    found, count = np.empty(shares.shape[1], dtype=np.int64), 0
+    blocks, count = np.empty(shares.shape[1], dtype=np.int64), 0
     for r in range(shares.shape[1]):
-        some = 0.0
+        total = 0.0
         for j in range(len(shares)):
-            some += shares[j, r]
-        if some > 0:
-            found[count] = r
+            total += shares[j, r]
+        if total > 0:
+            blocks[count] = r
             count += 1
-    return found[:count]
+    return blocks[:count]
 
 
 class _Room(NamedTuple):
@@ -353,10 +354,10 @@ class _Room(NamedTuple):
 
 
 @njit
-def _values(challengers, rows, places, learned, weights, room):
+def _values(challengers, rows, twin_of, learned, weights, room):
     """Fill room.values[i] with the value per round of what plays of candidate i would teach.
 
-    learned[row, here, candidate] is the part of w_r that they take off.
+    learned[row, twin, candidate] is the share of w_r that they explain.
     """
     count = learned.shape[2]
     for i in range(count):
@@ -364,16 +365,16 @@ def _values(challengers, rows, places, learned, weights, room):
         room.tops[i] = 0.0
     for j in range(len(challengers.gaps)):
         lane = challengers.lanes[j]
-        place = places[lane]
+        twin = twin_of[lane]
         for i in range(count):
             room.variances[i] = 0.0
         for q in range(len(rows)):
             share = challengers.shares[j, rows[q]]
             if share > 0:
                 for i in range(count):
-                    room.variances[i] += share * learned[q, place, i]
+                    room.variances[i] += share * learned[q, twin, i]
         for i in range(count):
-            if room.variances[i] > _TINY:
+            if room.variances[i] > _MIN_VARIANCE:
                 gain = _overtaking(challengers.gaps[j], math.sqrt(room.variances[i]))
                 gain = min(challengers.slopes[j] * gain, challengers.caps[j])
                 room.tops[i] = max(room.tops[i], gain)
@@ -384,31 +385,31 @@ def _values(challengers, rows, places, learned, weights, room):
 
 
 @njit
-def _present(look, lanes, may, worth):
-    """Return the expected cost of a play of each arm, the probability of this context, the best."""
+def _present(look, lanes, allowed, scale):
+    """Return the expected cost of each arm, the probability of this context, and the best arm."""
     arms = len(look.means)
-    means, here = np.zeros((arms, 1)), 0.0
+    means, chance = np.zeros((arms, 1)), 0.0
     for lane in range(len(lanes.twins)):
         if lanes.twins[lane] == lane:
-            here += lanes.weights[lane]
+            chance += lanes.weights[lane]
             for a in range(arms):
                 means[a, 0] += lanes.weights[lane] * look.means[a, lane]
     for a in range(arms):
-        means[a, 0] /= here
-    low, high = ends(worth)
-    best = best_of(means, 0, may, high - low)
+        means[a, 0] /= chance
+    low, high = ends(scale)
+    best = best_of(means, 0, allowed, high - low)
     costs = np.empty(arms)
     for a in range(arms):
-        costs[a] = means[best, 0] - means[a, 0] if may[a] else np.inf
-    return costs, here, best
+        costs[a] = means[best, 0] - means[a, 0] if allowed[a] else np.inf
+    return costs, chance, best
 
 
 @njit
 def _bound(challengers, weights):
-    """Return the value of complete knowledge: no plays are worth more."""
+    """Return the value of complete knowledge, an upper bound on the value of plays."""
     bound, top = 0.0, 0.0
     for j in range(len(challengers.gaps)):
-        top = max(top, challengers.most[j])
+        top = max(top, challengers.limits[j])
         lane = challengers.lanes[j]
         if j + 1 == len(challengers.gaps) or challengers.lanes[j + 1] != lane:
             bound += weights[lane] * top
@@ -420,35 +421,35 @@ def _bound(challengers, weights):
 def _search(look, challengers, lanes, trace, present, rounds):
     """Return the arm and the number of plays, 1, 2, 4, …, with the largest net gain.
 
-    Beyond what as many plays of the incumbent would teach, too. `present`: costs, the probability
-    of this context, the incumbent, and a bound of what plays can be worth.
+    A gain is net of what as many plays of the incumbent would teach. `present` has the costs, the
+    probability of this context, the incumbent, and an upper bound on the value of plays.
     """
-    costs, here, best, bound = present
+    costs, chance, best, bound = present
     rows = _rows_that_matter(challengers.shares)
-    places, own, visits = _visits(look, lanes, trace)
-    arms, width = len(costs), len(own)
+    twin_of, first_lanes, visits = _visits(look, lanes, trace)
+    arms, width = len(costs), len(first_lanes)
     room = _Room(np.empty(arms), np.empty(arms), np.empty(arms))
     candidates = np.empty(arms, dtype=np.int64)
     plan, n = PlayPlan(best, best, 0.0, 0.0, 0.0), 1.0
-    while n / here < rounds:
-        left, paid = rounds - n / here, 1.0 + _LATER * (n - 1.0)
+    while n / chance < rounds:
+        remaining, paid = rounds - n / chance, 1.0 + _LATER_COST * (n - 1.0)
         candidates[0], count = best, 1
         for a in range(arms):
-            if a != best and left * bound - paid * costs[a] > plan.gain:
+            if a != best and remaining * bound - paid * costs[a] > plan.gain:
                 candidates[count] = a
                 count += 1
         if count > 1:
             learned = np.empty((len(rows), width, count))
             for q in range(len(rows)):
                 for h in range(width):
-                    total = look.totals[rows[q], own[h]]
+                    total = look.totals[rows[q], first_lanes[h]]
                     for i in range(count):
                         times = n * visits[rows[q], h, candidates[i]]
                         learned[q, h, i] = times / (total + times)
-            _values(challengers, rows, places, learned, lanes.weights, room)
+            _values(challengers, rows, twin_of, learned, lanes.weights, room)
             for i in range(1, count):
                 cost = costs[candidates[i]]
-                gain = left * (room.values[i] - room.values[0]) - paid * cost
+                gain = remaining * (room.values[i] - room.values[0]) - paid * cost
                 if gain > plan.gain:
                     plan = PlayPlan(candidates[i], best, n, gain, cost)
         n *= 2.0
@@ -456,52 +457,58 @@ def _search(look, challengers, lanes, trace, present, rounds):
 
 
 @kernel()
-def choose(known, lanes, trace, worth, may, rounds):
-    """Return the `PlayPlan` among the allowed arms if `rounds` rounds are still to come."""
-    look = look_at(known, lanes, trace, worth)
-    costs, here, best = _present(look, lanes, may, worth)
-    challengers = _challengers(look, trace, worth)
+def choose(state, lanes, trace, scale, allowed, rounds):
+    """Return the `PlayPlan` among the allowed arms if `rounds` rounds will follow."""
+    look = look_at(state, lanes, trace, scale)
+    costs, chance, best = _present(look, lanes, allowed, scale)
+    challengers = _challengers(look, trace, scale)
     bound, cheapest = _bound(challengers, lanes.weights), np.inf
     for a in range(len(costs)):
         if a != best:
             cheapest = min(cheapest, costs[a])
-    if (rounds - 1.0 / here) * bound <= cheapest:
+    if (rounds - 1.0 / chance) * bound <= cheapest:
         return PlayPlan(best, best, 0.0, 0.0, 0.0)
-    return _search(look, challengers, lanes, trace, (costs, here, best, bound), rounds)
+    return _search(look, challengers, lanes, trace, (costs, chance, best, bound), rounds)
 
 
 @kernel()
-def choose_in(known, contexts, now, trace, worth, may, rounds):
+def choose_in(state, contexts, now, trace, scale, allowed, rounds):
     """Return the `PlayPlan` in context `now`, if each row is read by one block."""
-    return choose(known, lanes_in(contexts, now), trace, worth, may, rounds)
+    return choose(state, lanes_in(contexts, now), trace, scale, allowed, rounds)
 
 
 MAX_CONTEXTS = 64  # the most frequent ones
 MAX_EDGE_SETS = 64
-MAX_NUMBERS = 2**22  # that a decision may keep at a time: 32 MB
+MAX_NUMBERS = 2**22  # numbers that a decision may hold in memory: 32 MB
 
 
 def mixed_lanes(
-    posterior: Posterior, contexts: list[Codes], visits: IntArray, now: int, every: bool, most: int
+    posterior: Posterior,
+    contexts: list[Codes],
+    visits: IntArray,
+    now: int,
+    all_count: bool,
+    limit: int,
 ) -> ContextLanes:
-    """Return a lane for each context that counts and each set of edges, about `most` of them."""
-    counts = np.ones(len(contexts), dtype=bool) if every else visits > 0
-    counts[np.argsort(-visits, kind="stable")[min(MAX_CONTEXTS, most) :]] = False
+    """Return a lane for each context that counts and each set of edges, about `limit` of them."""
+    counts = np.ones(len(contexts), dtype=bool) if all_count else visits > 0
+    counts[np.argsort(-visits, kind="stable")[min(MAX_CONTEXTS, limit) :]] = False
     counts[now] = True
-    kept = np.flatnonzero(counts)
-    often = 1.0 + visits[kept]
-    versions, chances = edge_sets(posterior, max(1, min(MAX_EDGE_SETS, most // len(kept))))
+    counting = np.flatnonzero(counts)
+    frequency = 1.0 + visits[counting]
+    versions, chances = edge_sets(posterior, max(1, min(MAX_EDGE_SETS, limit // len(counting))))
     reading = posterior.shared.trace_reading
-    parts = [_rows(reading, own, len(posterior.model.trace.blocks)) for own in versions]
-    first, leaders, shifts = (np.array(part) for part in zip(*parts, strict=True))
-    codes = np.array([contexts[c] for c in kept], dtype=np.int64).reshape(len(kept), -1)
+    blocks = len(posterior.model.trace.blocks)
+    by_set = [_rows(reading, chosen, blocks) for chosen in versions]
+    first, leaders, shifts = (np.array(arrays) for arrays in zip(*by_set, strict=True))
+    codes = np.array([contexts[c] for c in counting], dtype=np.int64).reshape(len(counting), -1)
     rows = first[None] + np.einsum("srx,cx->csr", shifts, codes)
-    sets, present = len(versions), int(np.searchsorted(kept, now))
+    sets, present = len(versions), int(np.searchsorted(counting, now))
     return ContextLanes(
         np.ascontiguousarray(rows.reshape(-1, rows.shape[2])),
-        np.tile(leaders, (len(kept), 1)),
-        np.outer(often / often.sum(), chances / chances.sum()).ravel(),
-        np.tile(present * sets + np.arange(sets), len(kept)),
+        np.tile(leaders, (len(counting), 1)),
+        np.outer(frequency / frequency.sum(), chances / chances.sum()).ravel(),
+        np.tile(present * sets + np.arange(sets), len(counting)),
     )
 
 
@@ -518,26 +525,26 @@ def _rows(reading: Reading, versions: IntArray, blocks: int) -> tuple[IntArray, 
     shifts = np.zeros((blocks, reading.shifts.shape[1]), dtype=np.int64)
     for m in versions[reading.variables].tolist():
         for r in range(reading.reads[m], reading.reads[m + 1]):
-            own = reading.blocks[reading.targets[r] : reading.targets[r + 1]]
-            rows[own], leaders[own] = reading.entries[r], own.min()
-            shifts[own] = reading.shifts[r]
+            targets = reading.blocks[reading.targets[r] : reading.targets[r + 1]]
+            rows[targets], leaders[targets] = reading.entries[r], targets.min()
+            shifts[targets] = reading.shifts[r]
     return rows, leaders, shifts
 
 
 @kernel()
-def play_rounds(known, arms, contexts, numbers, trace, worth, pace, script, chosen):
+def play_rounds(state, arms, contexts, numbers, trace, scale, pace, script, chosen):
     """Play a whole trial.
 
     numbers[c] is the index of the script's context c among all; pace has the rounds to come per
     round played, the rounds added to those, and the rounds before the first.
     """
     outcome = new_outcome(script)
-    may = np.ones(len(arms.place), dtype=np.bool_)
+    allowed = np.ones(len(arms.place), dtype=np.bool_)
     times, head_start, before = pace
     for t in range(len(chosen)):
         now = numbers[script.contexts[t]]
         rounds = times * (before + t + head_start)
-        best = choose_in(known, contexts, now, trace, worth, may, rounds).arm
+        best = choose_in(state, contexts, now, trace, scale, allowed, rounds).arm
         chosen[t] = best
-        learn_round(known, None, arms, script, t, best, outcome)
+        learn_round(state, None, arms, script, t, best, outcome)
         contexts.visits[now] += 1

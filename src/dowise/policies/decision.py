@@ -1,7 +1,7 @@
 """Decisions: an arm, the probability of every arm, a reason, and the figures behind the choice.
 
-Figures are for people, logs and tests; no policy learns from them. Those that take time to compute
-are computed from the decision's trace when they are asked for.
+Figures are for people, logs and tests; no policy learns from them. Expensive figures are computed
+from the decision's trace when they are first read.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Edges = Callable[[], dict[str, float]]
 
 
 class DecisionTrace(Mapping[str, Any]):
-    """Reason and figures of one decision, computed when they are asked for.
+    """Reason and figures of one decision, computed when they are first read.
 
-    Subclasses that compute figures later name them in `lazy` and override `compute`; those whose
-    reason takes time to write override `reason`.
+    Subclasses name expensive figures in `lazy` and override `compute`; a subclass with an expensive
+    reason overrides `reason`.
 
     Parameters
     ----------
@@ -65,8 +65,10 @@ class DecisionTrace(Mapping[str, Any]):
         if name not in self._figures:
             if name not in self.lazy:
                 raise KeyError(name)
-            is_edges = name == "edges" and self._edges is not None
-            self._figures[name] = self._edges() if is_edges and self._edges else self.compute(name)
+            if name == "edges" and self._edges is not None:
+                self._figures[name] = self._edges()
+            else:
+                self._figures[name] = self.compute(name)
         return self._figures[name]
 
     def __contains__(self, name: object) -> bool:
@@ -92,8 +94,8 @@ class Decision:
     probabilities : array of float or None
         Probability of each of the problem's arms; None if the policy does not know them.
     reason : str or DecisionTrace
-        Why the arm was chosen: the end of a sentence that begins with the arm. A trace also brings
-        the figures.
+        Why the arm was chosen: the end of a sentence that begins with the arm. A trace also has the
+        figures.
     figures : mapping, optional
         Figures behind the choice, by name.
     context : mapping, optional
@@ -163,8 +165,10 @@ class Decision:
 
 
 WORDING = "3"
-"""Version of the wording of reasons, to be raised whenever a policy words its reasons differently.
-Journals store it, so that an audit knows whether it may compare reasons word for word."""
+"""Version of the wording of reasons; raise it whenever the wording of a reason changes.
+
+Journals store it, so that an audit knows whether it may compare reasons word for word.
+"""
 HIGHEST_BOUND = "and allowing for chance it has the highest plausible mean of all arms"
 """Reason for an arm with the largest upper bound."""
 
@@ -172,15 +176,15 @@ HIGHEST_BOUND = "and allowing for chance it has the highest plausible mean of al
 def sampled_reason(share: float | None = None, basis: str = "") -> str:
     """Return the reason for an arm that won a posterior draw.
 
-    `share` is its probability, if known; `basis` names the data that the posterior rests on, if it
-    does not rest on everything.
+    `share` is its probability, if known; `basis` names the data that the posterior rests on, if
+    these are not all data.
 
     >>> sampled_reason(0.25)
     "sampled in proportion to each arm's chance of being the best (25 % for this one)"
     """
-    judged = f", judged by {basis}" if basis else ""
+    judged_by = f", judged by {basis}" if basis else ""
     percent = "" if share is None else f" ({100 * share:.3g} % for this one)"
-    return f"sampled in proportion to each arm's chance of being the best{judged}{percent}"
+    return f"sampled in proportion to each arm's chance of being the best{judged_by}{percent}"
 
 
 def floor_reason(floor: float, reason: str) -> str:
@@ -189,9 +193,9 @@ def floor_reason(floor: float, reason: str) -> str:
 
 
 def not_played_reason(in_context: bool) -> str:
-    """Return the reason for an arm that an index policy has no plays of."""
-    where = " in this context" if in_context else ""
-    return f"not played yet{where}: each arm is played once before they are compared"
+    """Return the reason for an arm that was never played."""
+    place = " in this context" if in_context else ""
+    return f"not played yet{place}: each arm is played once before they are compared"
 
 
 def pending_note(plays: int) -> str:

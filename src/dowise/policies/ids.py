@@ -60,16 +60,16 @@ class InformationDirectedSampling(BayesianPolicy):
     small g ("pessimistic"); ties go to the arm with the larger g, then to the one with the smaller
     estimated Δ. The regret is bounded by Theorem 2.
 
-    Four options go beyond the paper, whose choices are the defaults. `gain` selects what teaches:
-    the "reward", "all" variables that are observed, or "rows", the rows of factors that an arm
-    visits; and `about` what it is about: the best "arm" of the present context, or the "map" of the
-    best arms of all contexts (`dowise.information.gains`). With `choice` "deterministic" the one
-    arm with the smallest Δ²/g is played. With a `floor` f the probabilities are (1 − f)π + f·p*, p*
-    being the shares of the draws in which each arm is best.
+    Four options go beyond the paper; the defaults are the paper's choices. `gain` selects what an
+    arm teaches by: the "reward", "all" observed variables, or the "rows" of factors that it visits.
+    `about` selects what it teaches about: the best "arm" of the present context, or the "map" of
+    the best arms of all contexts (`dowise.information.gains`). With `choice` "deterministic" the
+    arm with the smallest Δ²/g is played. With a `floor` f the probabilities are (1 − f)π + f·p*,
+    where p* are the shares of the draws in which each arm is best.
 
-    Gains are in nats, in the reason of a decision as a share or in bits. At N = 1000 the intervals
-    of g are [0, log r] in practice (docs/bounds.md); then both alternatives to "point" play the arm
-    of the smallest estimated Δ, without exploring.
+    Gains are in nats; the reason of a decision states them as a share or in bits. At N = 1000 the
+    intervals of g are [0, log r] in practice (docs/bounds.md); then both alternatives to "point"
+    play the arm with the smallest estimated Δ, without exploring.
 
     Applies to every graph, also with hidden common causes and doubtful edges (docs/hidden.md), as
     long as its factors fit into memory.
@@ -92,12 +92,18 @@ class InformationDirectedSampling(BayesianPolicy):
         floor: float = 0.0,
     ) -> None:
         super().__init__(problem, prior, belief)
-        _check_one_of("interval", interval, get_args(IntervalUse))
-        _check_one_of("gain", gain, get_args(Seen))
-        _check_one_of("about", about, get_args(About))
-        _check_one_of("choice", choice, get_args(ChoiceRule))
+        for option, value, values in (
+            ("interval", interval, get_args(IntervalUse)),
+            ("gain", gain, get_args(Seen)),
+            ("about", about, get_args(About)),
+            ("choice", choice, get_args(ChoiceRule)),
+        ):
+            if value not in values:
+                raise DowiseError(
+                    f"{option}={value!r} must be one of {', '.join(values)}", code="unknown-value"
+                )
         self.gains = None if (gain, about) == ("reward", "arm") else Gains(gain, about)
-        """How gains are computed, if not as in the paper."""
+        """Computation of other gains than the paper's; None for the paper's."""
         if self.gains is not None:
             self.gains.check(problem)
             if interval != "point":
@@ -120,10 +126,10 @@ class InformationDirectedSampling(BayesianPolicy):
         level = self.delta / (2 * self.horizon * len(arms))
         regret, gain = estimate.delta, estimate.gain
         if self.interval != "point":
-            loss, taught = delta_interval(estimate, level), gain_interval(estimate, level)
+            deltas, gains = delta_interval(estimate, level), gain_interval(estimate, level)
             is_optimistic = self.interval == "optimistic"
-            regret = loss.low if is_optimistic else loss.high
-            gain = taught.high if is_optimistic else taught.low
+            regret = deltas.low if is_optimistic else deltas.high
+            gain = gains.high if is_optimistic else gains.low
         action = (minimise_ratio if self.choice == "mixture" else least_ratio)(regret, gain)
         if self.interval != "point" and action.first == action.second:
             action = _break_ties(action, regret, gain, estimate)
@@ -158,16 +164,14 @@ class InformationDirectedSampling(BayesianPolicy):
         return Choice(arm, probabilities, trace)
 
     def compiled_trial(self) -> TrialLoop | None:
-        """Return a trial that is compiled as a whole where possible, else all but `choose`."""
-        is_plain = type(self) is InformationDirectedSampling and self.belief.monitor is None
-        posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= MAX_ALL_PAIRS
-        if not is_plain:
+        """Return a trial that is compiled as a whole if possible, else stepped with `choose`."""
+        if type(self) is not InformationDirectedSampling or self.belief.monitor is not None:
             return None
-        is_whole = posterior.is_settled and posterior.is_single_precision and has_few_arms
+        posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= MAX_ALL_PAIRS
+        fits_kernel = posterior.is_settled and posterior.is_single_precision and has_few_arms
         is_paper = self.gains is None and self.choice == "mixture" and self.floor == 0
-        return (
-            self._play_whole if is_whole and is_paper and self.interval == "point" else self._play
-        )
+        is_paper &= self.interval == "point"
+        return self._play_whole if fits_kernel and is_paper else self._play
 
     def _play_whole(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         posterior, rounds = self.belief.posterior, len(script.contexts)
@@ -198,20 +202,13 @@ class InformationDirectedSampling(BayesianPolicy):
         return play_steps(self, script, choose)
 
 
-def _check_one_of(option: str, value: object, values: tuple[str, ...]) -> None:
-    if value not in values:
-        raise DowiseError(
-            f"{option}={value!r} must be one of {', '.join(values)}", code="unknown-value"
-        )
-
-
 def _break_ties(
     action: IDSAction, regret: FloatArray, gain: FloatArray, estimate: Estimate
 ) -> IDSAction:
     """Among arms of the same ratio, return the one with the most gain, then the least regret.
 
-    The ends of wide intervals tie: with Δ̲ = 0 for several arms the first would be played for ever.
-    Estimates tie only if the arms are alike, and then the first one is played.
+    Ends of wide intervals tie: if Δ̲ = 0 for several arms, the first would be played forever.
+    Estimates tie only if arms are equivalent; then the first one is played.
     """
     ratios = information_ratio(regret, gain)
     tied = np.flatnonzero(ratios == ratios[action.first])
@@ -249,8 +246,8 @@ class IDSTrace(DecisionTrace):
         if name == "pair":
             return tuple(arms[int(self.arms[i])] for i in self.action[:2])
         if name.endswith("_interval"):
-            of = delta_interval if name == "delta_interval" else gain_interval
-            interval = of(estimate, self.level)
+            make = delta_interval if name == "delta_interval" else gain_interval
+            interval = make(estimate, self.level)
             ends = np.full((2, len(arms)), np.nan)
             ends[:, self.arms] = interval.low, interval.high
             return Interval(*ends)
@@ -264,17 +261,17 @@ class IDSTrace(DecisionTrace):
         best, payoff = self.estimate.best, self.problem.payoff
         gain, likely = float(self.estimate.gain[self.pick]), int(best.argmax())
         if self.gains is not None and self.gains.about == "map":
-            learned = f"to bring {gain / log(2):.2g} bits about which arm is best in each context"
+            teaches = f"to bring {gain / log(2):.2g} bits about which arm is best in each context"
         else:
             possible = best[best > 0]
             uncertainty = -float(possible @ np.log(possible))
             share = min(gain / uncertainty, 1.0) if uncertainty > 0 else 0.0
             percent = f"{100 * share:.0f} %" if share >= 0.01 else "less than 1 %"
-            learned = f"to resolve {percent} of the uncertainty about which arm is best"
+            teaches = f"to resolve {percent} of the uncertainty about which arm is best"
         loss = format_number(self.estimate.delta[self.pick] * payoff.span)
         arm: Intervention = self.problem.arms[int(self.arms[likely])]
         text = (
-            f"expected to lose {loss} against the best arm and {learned}; "
+            f"expected to lose {loss} against the best arm and {teaches}; "
             f"most likely the best is {arm} ({100 * best[likely]:.0f} %)"
         )
         if self.by_floor:

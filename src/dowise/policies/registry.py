@@ -1,7 +1,7 @@
-"""Registry of policies by name: built-in and custom ones, their options, and what `best` means.
+"""Registry of policies by name: built-in and custom policies, their options, and `best`.
 
-A built-in policy is one class and one line of the table below: help texts, the colours of figures,
-error messages and the page of policies follow from that line.
+A built-in policy is one class and one entry in the table below: help texts, colours of figures,
+error messages and the web page of policies follow from it.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from dowise.policies.bayesian import BayesianPolicy
 
 
-_MODULES: dict[str, Any] = {}  # modules with custom policies that were imported on request
+_MODULES: dict[str, Any] = {}  # imported modules with custom policies, by name
 
 
 def imported_modules() -> tuple[str, ...]:
-    """Return the names of the modules that were imported on request, for worker processes."""
+    """Return the names of the imported modules with custom policies, for worker processes."""
     return tuple(_MODULES)
 
 
 def _is_imported(policy: str) -> bool:
-    """Return True if a name is "module:Class", with a module that was imported on request."""
+    """Return True if a name is "module:Class" of an imported module."""
     module, colon, _ = policy.partition(":")
     return bool(colon) and module in _MODULES
 
@@ -49,8 +49,8 @@ def _is_imported(policy: str) -> bool:
 def import_policies(module: str, asked_by: str = "") -> None:
     """Import a module with custom policies.
 
-    The policies that it registers are known afterwards (`register_policy`), and its classes and
-    functions can be named as "module:Class".
+    Afterwards `make_policy` takes the names that the module registers (`register_policy`), and
+    "module:Class" for its classes and functions.
 
     Parameters
     ----------
@@ -90,11 +90,11 @@ def import_policies(module: str, asked_by: str = "") -> None:
 
 
 def _custom_factory(policy: str) -> Callable[..., Any]:
-    """Return what "module:Class" names, in a module that was imported on request."""
+    """Return the class or function "module:Class" of an imported module."""
     name, _, attribute = policy.partition(":")
     module = _MODULES[name]
     try:
-        factory = attrgetter(attribute)(module)
+        factory: Callable[..., Any] = attrgetter(attribute)(module)
     except AttributeError:
         defined = [
             key
@@ -108,9 +108,9 @@ def _custom_factory(policy: str) -> Callable[..., Any]:
             f"{available}",
             code="unknown-policy",
         ) from None
-    is_factory = callable(factory) and hasattr(factory, "__qualname__")
     try:
         inspect.signature(factory)
+        is_factory = hasattr(factory, "__qualname__")
     except (TypeError, ValueError):
         is_factory = False
     if not is_factory:
@@ -119,8 +119,7 @@ def _custom_factory(policy: str) -> Callable[..., Any]:
             "makes one from a problem (docs/own-policy.md)",
             code="invalid-policy",
         )
-    made: Callable[..., Any] = factory
-    return made
+    return factory
 
 
 Factory = TypeVar("Factory", bound=Callable[..., MinimalPolicy])
@@ -139,9 +138,9 @@ class PolicyInfo:
 
     name: str
     factory: str | Callable[..., MinimalPolicy]
-    """Makes a policy from a problem and options; or its "module:name"."""
+    """Class or function that makes a policy from a problem and options, or its "module:name"."""
     learns_from: LearnsFrom
-    """What of an outcome it learns from: all observed variables, the reward, or nothing."""
+    """Part of an outcome that it learns from: all observed variables, the reward, or nothing."""
     needs_all_causes: bool
     """True if it does not apply with hidden common causes or doubtful edges."""
     help: str
@@ -156,97 +155,81 @@ class PolicyInfo:
         return factory
 
 
-# Name, factory in dowise.policies, what it learns from, whether it needs all causes, help text. In
-# display order, which is also that of their colours.
-_BUILT_IN: tuple[tuple[str, str, LearnsFrom, bool, str], ...] = (
+# In display order, which is also the order of their colours.
+_BUILT_IN: tuple[tuple[str, str, LearnsFrom, str], ...] = (
     (
         "ids",
         "ids:InformationDirectedSampling",
         "everything",
-        False,
         "Information-Directed Sampling, Algorithm 2: what an arm costs and what it tells",
     ),
     (
         "ts",
         "thompson:ThompsonSampling",
         "everything",
-        False,
         "Thompson Sampling, Algorithm 1: the best arm under one draw from the posterior",
     ),
     (
         "z2-ts",
         "z2:Z2ThompsonSampling",
         "everything",
-        False,
         "Thompson Sampling on estimates pooled from all arms' data by z²ID",
     ),
     (
         "z2-kl-ucb",
         "z2:Z2KLUCB",
         "everything",
-        False,
         "kl-UCB on estimates pooled from all arms' data by z²ID",
     ),
     (
         "bernoulli-ts",
         "baselines:BernoulliThompsonSampling",
         "rewards",
-        False,
         "Thompson Sampling on each arm's rewards alone",
     ),
     (
         "kl-ucb",
         "baselines:KLUCB",
         "rewards",
-        False,
         "the largest upper confidence bound that fits Bernoulli rewards",
     ),
-    (
-        "ucb",
-        "baselines:UCB",
-        "rewards",
-        False,
-        "UCB1: the largest upper confidence bound",
-    ),
+    ("ucb", "baselines:UCB", "rewards", "UCB1: the largest upper confidence bound"),
     (
         "random",
         "baselines:RandomChoice",
         "nothing",
-        False,
         "any arm, all with the same probability: a randomised trial",
     ),
     (
         "bayes-optimal",
         "bayes_optimal:BayesOptimal",
         "everything",
-        True,
         "the best possible play of a tiny problem, by dynamic programming",
     ),
     (
         "certified-ids",
         "certified_ids:CertifiedSampling",
         "everything",
-        False,
         "plays what draws certify to cost little beyond what it tells, else as ts does",
     ),
     (
         "commit-kg",
         "commit_kg:CommitKG",
         "everything",
-        False,
         "the value of n more plays: what they teach about all arms in all contexts",
     ),
     (
         "best",
         "registry:best",
         "everything",
-        False,
         "the recommended policy: commit-kg with up to twelve arms, ids with more",
     ),
 )
 _POLICIES = {
-    name: PolicyInfo(name, f"dowise.policies.{factory}", learns_from, needs_all_causes, text)
-    for name, factory, learns_from, needs_all_causes, text in _BUILT_IN
+    name: PolicyInfo(
+        name, f"dowise.policies.{factory}", learns_from, name == "bayes-optimal", description
+    )
+    for name, factory, learns_from, description in _BUILT_IN
 }
 
 
@@ -287,7 +270,7 @@ def import_named(name: str) -> None:
 
 
 def policy_info(name: str) -> PolicyInfo:
-    """Return the description of a policy; only built-in modules are imported."""
+    """Return the description of a policy. Imports no module of custom policies."""
     if name in _POLICIES:
         return _POLICIES[name]
     if isinstance(name, str) and _is_imported(name):
@@ -321,7 +304,7 @@ def register_policy(
     help : str, optional
         Description in one line. Defaults to the first line of the docstring.
     learns_from : {"everything", "rewards", "nothing"}
-        What of an outcome the policy learns from.
+        Part of an outcome that the policy learns from.
     needs_all_causes : bool
         True if it does not apply with hidden common causes or doubtful edges.
 
@@ -412,13 +395,13 @@ def make_checked(
             f"the policy {name!r} must take a problem: {name}(problem, …)", code="invalid-policy"
         )
     takes_any = any(x.kind is x.VAR_KEYWORD for x in parameters.values())
-    known = [x for x in parameters if x != "problem"]
-    known += [] if "floor" in known else ["floor"]
+    available = [x for x in parameters if x != "problem"]
+    available += [] if "floor" in available else ["floor"]
     for option in options:
-        if option not in known and not takes_any:
+        if option not in available and not takes_any:
             raise DowiseError(
-                f"the policy {name!r} has no option {option!r}{suggestion(option, known)} "
-                f"(available: {', '.join(known)})",
+                f"the policy {name!r} has no option {option!r}{suggestion(option, available)} "
+                f"(available: {', '.join(available)})",
                 code="unknown-option",
             )
     for parameter in list(parameters.values())[1:]:  # the first is the problem
@@ -428,7 +411,7 @@ def make_checked(
                 f"the policy {name!r} needs the option {parameter.name!r}", code="missing-value"
             )
     try:
-        policy = made_by(factory, problem, options)
+        policy = make_with_floor(factory, problem, options)
     except SystemExit as error:
         raise UserCodeError(f"the policy {name!r}: {describe_error(error)}") from error
     for method in ("decide", "observe"):
@@ -441,19 +424,20 @@ def make_checked(
     return policy
 
 
-def made_by(
+def make_with_floor(
     factory: Callable[..., MinimalPolicy], problem: Problem, options: Mapping[str, Any]
 ) -> MinimalPolicy:
-    """Make a policy with these options; its floor is added here unless it has that option."""
-    if "floor" not in options or "floor" in inspect.signature(factory).parameters:
+    """Make a policy with these options; add the floor unless the factory takes that option."""
+    parameters = inspect.signature(factory).parameters
+    if "floor" not in options or "floor" in parameters:
         return factory(problem, **options)
-    rest = {name: value for name, value in options.items() if name != "floor"}
+    own_options = {name: value for name, value in options.items() if name != "floor"}
     floor = check_fraction_or_zero("floor", options["floor"])
     if floor == 0:
-        return factory(problem, **rest)
-    if "propensity_samples" in inspect.signature(factory).parameters:
-        rest.setdefault("propensity_samples", FLOOR_SAMPLES)
-    return add_floor(factory(problem, **rest), floor)
+        return factory(problem, **own_options)
+    if "propensity_samples" in parameters:
+        own_options.setdefault("propensity_samples", FLOOR_SAMPLES)
+    return add_floor(factory(problem, **own_options), floor)
 
 
 FEW_ARMS = 12  # with more arms commit-kg was not better than ids
@@ -475,12 +459,12 @@ def best_name(problem: Problem) -> str:
     """
     from dowise.model import model_of
 
-    few = len(problem.arms) <= FEW_ARMS
-    return "commit-kg" if few and model_of(problem).has_trace else "ids"
+    has_few_arms = len(problem.arms) <= FEW_ARMS
+    return "commit-kg" if has_few_arms and model_of(problem).has_trace else "ids"
 
 
 def real_name(policy: str, problem: Problem) -> str:
-    """Return the name itself, or the name that "best" refers to for this problem."""
+    """Return the name, or for "best" the name of the policy recommended for this problem."""
     return best_name(problem) if policy == "best" else policy
 
 
@@ -489,7 +473,8 @@ def best(
 ) -> BayesianPolicy:
     """Make the recommended policy: `commit-kg` for up to twelve arms, `ids` for more.
 
-    `ids` also replaces `commit-kg` if the circuit of that would be too large.
+    `ids` also replaces `commit-kg` if its circuit would be too large. Applies to every graph whose
+    factors fit into memory.
     """
     if best_name(problem) == "ids":
         from dowise.policies.ids import InformationDirectedSampling

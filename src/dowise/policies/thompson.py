@@ -15,7 +15,13 @@ from dowise.belief.draw_kernels import draw_block, workspace
 from dowise.model import Codes
 from dowise.model.kernels import unrolled
 from dowise.model.sampler import TrialScript
-from dowise.policies.base import Choice, TrialLoop, pick_winner, validate_propensity_samples
+from dowise.policies.base import (
+    Choice,
+    PosteriorPick,
+    TrialLoop,
+    pick_winner,
+    validate_propensity_samples,
+)
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, sampled_reason
 from dowise.policies.trials import (
@@ -34,33 +40,14 @@ class ThompsonSampling(BayesianPolicy):
     """Draw CPTs θ from the posterior, play argmax_a E[Y_a | θ, c], net of what the arms cost.
 
     Each arm is played with the probability that it is the best. That probability has no closed
-    form, and with `propensity_samples` = 0, the default, `decision.probabilities` are None. With
-    `propensity_samples` = N the policy makes N draws and plays the winner of one that it picks at
-    random: the arms are as likely as before, and the shares of the winners are their exact
-    probabilities given the draws. Bayesian regret is at most Γ√(H(Π*)T) (Theorem 1), and
-    Γ ≤ √(K/2) (Corollary 1).
+    form, so by default `decision.probabilities` are None. With `propensity_samples` = N the policy
+    makes N draws and plays the winner of one of them, picked at random: each arm is as likely as
+    before, and the shares of the winners are the exact probabilities given the draws. Bayesian
+    regret is at most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2) (Corollary 1).
 
     Applies to every graph, also with hidden common causes and doubtful edges (docs/hidden.md), as
     long as its factors fit into memory. An outcome teaches about a variable if the whole scope of
     its factor was observed.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to decide in.
-    prior : number, mapping or path, optional
-        Prior counts. Defaults to the problem's.
-    propensity_samples : int
-        Number of draws that probabilities are computed from; 0 for one draw and no probabilities.
-    belief : Belief, optional
-        Belief to start from, instead of a prior; the policy learns into it.
-
-    Examples
-    --------
-    >>> from dowise.problem import load_problem
-    >>> policy = ThompsonSampling(load_problem("task1"), propensity_samples=100)
-    >>> float(policy.decide(rng=0).probabilities.sum())
-    1.0
     """
 
     def __init__(
@@ -75,15 +62,13 @@ class ThompsonSampling(BayesianPolicy):
 
     def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
         """Choose the best arm under a fresh draw from the posterior."""
-        samples = self.propensity_samples
-        if not samples:
-            trace = DecisionTrace(sampled_reason(), edges=self._edges())
-            return Choice(self._best_arm(codes, arms, rng), None, trace)
-        winners = self.knowledge.winners(codes, arms, samples, rng)
-        _, arm, shares = pick_winner(self.problem, arms, winners, rng)
-        figures = {"best": shares, "samples": samples}
-        trace = DecisionTrace(sampled_reason(float(shares[arm])), figures, self._edges())
-        return Choice(arm, shares, trace)
+        if self.propensity_samples:
+            winners = self.knowledge.winners(codes, arms, self.propensity_samples, rng)
+            pick = pick_winner(self.problem, arms, winners, rng)
+        else:
+            pick = PosteriorPick(0, self._best_arm(codes, arms, rng))
+        trace = DecisionTrace(sampled_reason(pick.share), pick.figures, self._edges())
+        return Choice(pick.arm, pick.probabilities, trace)
 
     def _best_arm(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> int:
         """Return the best of these arms under one draw: in one kernel where possible."""

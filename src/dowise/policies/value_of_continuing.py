@@ -1,16 +1,16 @@
 """Value of continuing an experiment, compared with staying with the arms that look best now.
 
-Worlds are drawn from the posterior. In each a policy continues for m of T rounds from what is known
-now; for the rest of the rounds the arm stays that looks best by then, â_m(c), the one of the best
-posterior mean in each context. If the prior is right this is unbiased for
+Worlds are drawn from the posterior. In each world a policy continues for m of T rounds; in the
+remaining rounds the arm is fixed that looks best by then: â_m(c), the arm with the best posterior
+mean in context c. If the prior is right, the average over worlds is unbiased for
 
     V(m) = E[Σ_{t≤m} μ(a_t, C_t) + Σ_{t>m} μ(â_m(C_t), C_t) − Σ_t μ(â_0(C_t), C_t)].
 
-Half of the worlds choose m among some numbers, including 0, and the other half estimate its value
-without bias: the gain of one way to continue, so a lower bound on that of the best possible play up
-to the standard error. No play gains more than E[Σ_t max_a μ(a, C_t) − μ(â_0(C_t), C_t)], the
-expected regret of stopping over these rounds, which is the `limit`. (Value of
-information; Raiffa & Schlaifer 1961.)
+Half of the worlds choose m among some numbers, including 0; the other half estimate V(m) without
+bias. This is the gain of one way to continue, and so, up to the standard error, a lower bound on
+the gain of the best possible play. No play gains more than
+E[Σ_t max_a μ(a, C_t) − μ(â_0(C_t), C_t)], the expected regret of stopping over these rounds: the
+`limit`. (Value of information; Raiffa & Schlaifer 1961.)
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ HALVINGS = 6  # m is all rounds, half of them, a quarter, …, or none
 MAX_ROUNDS = 1_000_000
 MAX_PLAYS = 20_000_000  # over all worlds: some minutes
 MAX_WORLDS, MIN_WORLDS = 1000, 50
-_WORK = 1e9  # multiplications that are done in a second or two
-_WORK_OF_A_ROUND = 1000  # in multiplications, besides the circuit's
-_WORK_OF_A_ROW = 50  # to draw it
-_WORK_OF_MEANS = 5e4  # to find the best arm of a context
-_ROOM = 2**23  # numbers of worlds that are drawn at a time
+MAX_ENTRIES = 2**23  # of the worlds that are drawn at a time
+# Work in multiplications:
+_WORK_LIMIT = 1e9  # takes a second or two
+_WORK_PER_ROUND = 1000  # in addition to the circuit's
+_WORK_PER_ROW = 50  # to draw it
+_WORK_PER_BEST_ARM = 5e4  # of a context
 
 
 @dataclass(frozen=True)
@@ -64,38 +65,38 @@ class Continuing:
     limit: float
     """Upper bound on the gain of any play in the same worlds: the expected regret of stopping."""
     explore: int
-    """Number of rounds that the policy plays before the best arms by then stay; 0 if none pays."""
+    """Number of rounds that the policy plays before arms are fixed; 0 if no number pays off."""
     worlds: int
     policy: str = POLICY
     """Policy that continues."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, and value and limit per round."""
-        each = {
+        per_round = {
             "value_a_round": self.value / self.rounds,
             "limit_a_round": self.limit / self.rounds,
         }
-        return asdict(self) | each
+        return asdict(self) | per_round
 
     @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> Continuing:
+    def from_dict(cls, data: Mapping[str, Any]) -> Continuing:
         """Inverse of `as_dict`."""
-        return cls(**{part.name: page[part.name] for part in fields(cls)})
+        return cls(**{field.name: data[field.name] for field in fields(cls)})
 
 
 def value_of_continuing(
     belief: Belief, rounds: int, worlds: int | None = None, rng: Random = 0
 ) -> Continuing:
-    """Estimate what more rounds are expected to gain over staying with what looks best now.
+    """Estimate the expected gain of more rounds over staying with the arms that look best now.
 
     Parameters
     ----------
     belief : Belief
-        What is known now. It is not changed.
+        Current belief. It is not changed.
     rounds : int
-        Number of rounds to continue for. Contexts come as the belief expects them.
+        Number of rounds to continue for. Contexts are drawn from the belief.
     worlds : int, optional
-        Number of worlds to draw. Defaults to as many as take a second or two, from 50 to 1,000.
+        Number of worlds to draw. By default from 50 to 1,000, such that it takes a second or two.
     rng : int or numpy.random.Generator
         Seed or source of randomness.
 
@@ -106,13 +107,13 @@ def value_of_continuing(
     Raises
     ------
     DowiseError
-        If an argument is invalid, or if the belief knows only rewards of arms.
+        If an argument is invalid, or if the belief is not a posterior of the graph.
 
     Examples
     --------
     >>> from dowise import Belief, load_problem
-    >>> found = value_of_continuing(Belief(load_problem("task1")), rounds=20, worlds=20)
-    >>> found.value <= found.limit + 3 * found.error
+    >>> continuing = value_of_continuing(Belief(load_problem("task1")), rounds=20, worlds=20)
+    >>> continuing.value <= continuing.limit + 3 * continuing.error
     True
     """
     if not isinstance(belief, Belief):
@@ -124,20 +125,25 @@ def value_of_continuing(
             code="unsupported-belief",
         )
     posterior = belief.posterior
-    count = check_integer("rounds", rounds, 1, MAX_ROUNDS)
-    many = _worlds_for(posterior, count, worlds)
-    source, play = generator(rng), _Play(posterior, count)
-    together = max(1, _ROOM // posterior.model.factors.entries)
-    found: list[FloatArray] = []
-    for start in range(0, many, together):
-        drawn = draw_worlds(posterior, min(together, many - start), source)
-        found += [play.compare(entries, source) for entries in drawn]
-    gains = np.array(found)
-    chosen = int(gains[: many // 2, 1:].mean(axis=0).argmax())
-    rest = gains[many // 2 :, 1 + chosen]
-    error = float(rest.std(ddof=1)) / sqrt(len(rest))
-    limit = float(gains[:, 0].mean())
-    return Continuing(count, float(rest.mean()), error, limit, play.stops[chosen], many)
+    rounds = check_integer("rounds", rounds, 1, MAX_ROUNDS)
+    count = _worlds_for(posterior, rounds, worlds)
+    source, continuation = generator(rng), _Continuation(posterior, rounds)
+    block = max(1, MAX_ENTRIES // posterior.model.factors.entries)
+    results: list[FloatArray] = []
+    for start in range(0, count, block):
+        drawn = draw_worlds(posterior, min(block, count - start), source)
+        results += [continuation.compare(entries, source) for entries in drawn]
+    gains = np.array(results)
+    chosen = int(gains[: count // 2, 1:].mean(axis=0).argmax())
+    values = gains[count // 2 :, 1 + chosen]
+    return Continuing(
+        rounds,
+        value=float(values.mean()),
+        error=float(values.std(ddof=1)) / sqrt(len(values)),
+        limit=float(gains[:, 0].mean()),
+        explore=continuation.stops[chosen],
+        worlds=count,
+    )
 
 
 def _worlds_for(posterior: Posterior, rounds: int, worlds: int | None) -> int:
@@ -151,12 +157,12 @@ def _worlds_for(posterior: Posterior, rounds: int, worlds: int | None) -> int:
             )
         return count
     circuit, problem = posterior.model.circuit, posterior.problem
-    work = _WORK_OF_A_ROUND + _WORK_OF_A_ROW * len(circuit.blocks)
-    work += sum(part.size for part in circuit.operations)
+    work = _WORK_PER_ROUND + _WORK_PER_ROW * len(circuit.blocks)
+    work += sum(array.size for array in circuit.operations)
     contexts = prod(len(problem.domains[name]) for name in problem.context)
-    means = HALVINGS * min(contexts, rounds) * _WORK_OF_MEANS
-    most = min(MAX_WORLDS, MAX_PLAYS // rounds)
-    return int(np.clip(_WORK / (rounds * work + means), min(MIN_WORLDS, most), most))
+    per_world = rounds * work + HALVINGS * min(contexts, rounds) * _WORK_PER_BEST_ARM
+    limit = min(MAX_WORLDS, MAX_PLAYS // rounds)
+    return int(np.clip(_WORK_LIMIT / per_world, min(MIN_WORLDS, limit), limit))
 
 
 def _stops(rounds: int) -> tuple[int, ...]:
@@ -164,41 +170,39 @@ def _stops(rounds: int) -> tuple[int, ...]:
     return (0, *sorted({ceil(rounds / 2**i) for i in range(HALVINGS)}))
 
 
-def _distinct(contexts: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct contexts, and the index of each round's context."""
-    if not contexts.shape[1]:
-        return contexts[:1], np.zeros(len(contexts), dtype=np.int64)
-    kinds, numbers = np.unique(contexts, axis=0, return_inverse=True)
-    return kinds, numbers.ravel()
-
-
-class _Play:
-    """Plays the policy in one world after the other, each time from what is known now."""
+class _Continuation:
+    """Continuation of an experiment by the policy, in any number of worlds."""
 
     def __init__(self, posterior: Posterior, rounds: int) -> None:
         self.problem: Problem = posterior.problem
         self.posterior, self.rounds, self.stops = posterior, rounds, _stops(rounds)
         self.sampler: Sampler = sampler_of(self.problem)
-        self._now: dict[Codes, int] = {}
+        self._best_now: dict[Codes, int] = {}
 
     def compare(self, entries: FloatArray, source: np.random.Generator) -> FloatArray:
         """Return the limit and V(m) for each m in the world of these entries."""
-        problem, world = self.problem, self.sampler.at(entries)
-        kinds, numbers = _distinct(self.sampler.contexts(world, self.rounds, source))
-        known = [tuple(codes) for codes in kinds.tolist()]
-        parts = self.posterior.model.distributions_in([entries] * len(known), known)
-        means = np.concatenate([part @ problem.payoff.values for part in parts])
-        regrets = problem.payoff.regrets(problem.payoff.net(means))
-        script = TrialScript(world, numbers, kinds, source.random((self.rounds, len(world.order))))
-        limit = regrets[numbers, self._best_now(known)[numbers]].sum()
-        policy, cost, found = self._policy(), 0.0, [limit, 0.0]
+        payoff, world = self.problem.payoff, self.sampler.at(entries)
+        drawn = self.sampler.contexts(world, self.rounds, source)
+        if drawn.shape[1]:
+            distinct, numbers = np.unique(drawn, axis=0, return_inverse=True)
+            numbers = numbers.ravel()
+        else:
+            distinct, numbers = drawn[:1], np.zeros(self.rounds, dtype=np.int64)
+        contexts = [tuple(codes) for codes in distinct.tolist()]
+        shares = self.posterior.model.distributions_in([entries] * len(contexts), contexts)
+        regrets = payoff.regrets(payoff.net(np.concatenate([x @ payoff.values for x in shares])))
+        uniforms = source.random((self.rounds, len(world.order)))
+        limit = regrets[numbers, self._arms_now(contexts)[numbers]].sum()
+        policy, cost, results = self._policy(), 0.0, [limit, 0.0]
         for begin, end in zip(self.stops, self.stops[1:], strict=False):
-            here, later = numbers[begin:end], numbers[end:]
-            part = script._replace(contexts=here, uniforms=script.uniforms[begin:end])
-            cost += regrets[here, self._played(policy, part, entries, source)].sum()
-            by_then = self._best(policy, known) if len(later) else np.zeros(len(known), np.int64)
-            found.append(limit - cost - regrets[later, by_then[later]].sum())
-        return np.array(found)
+            current, later = numbers[begin:end], numbers[end:]
+            script = TrialScript(world, current, distinct, uniforms[begin:end])
+            cost += regrets[current, self._play(policy, script, entries, source)].sum()
+            remaining = 0.0
+            if len(later):
+                remaining = regrets[later, self._best_arms(policy, contexts)[later]].sum()
+            results.append(limit - cost - remaining)
+        return np.array(results)
 
     def _policy(self) -> BayesianPolicy:
         policy = make_policy(
@@ -208,20 +212,21 @@ class _Play:
         policy.suppress_warnings = True
         return policy
 
-    def _best_now(self, known: list[Codes]) -> IntArray:
+    def _arms_now(self, contexts: list[Codes]) -> IntArray:
         """Return the arm that looks best now in each of these contexts."""
-        new = [codes for codes in known if codes not in self._now]
+        new = [codes for codes in contexts if codes not in self._best_now]
         if new:
-            self._now |= zip(new, self._best(self._policy(), new).tolist(), strict=True)
-        return np.array([self._now[codes] for codes in known])
+            arms = self._best_arms(self._policy(), new).tolist()
+            self._best_now |= zip(new, arms, strict=True)
+        return np.array([self._best_now[codes] for codes in contexts])
 
-    def _best(self, policy: BayesianPolicy, known: list[Codes]) -> IntArray:
-        """Return the arm of the best posterior mean in each of these contexts."""
-        posterior, payoff = policy.belief.posterior, self.problem.payoff
-        means = [payoff.net(posterior.mean_distributions(codes) @ payoff.values) for codes in known]
-        return np.array([payoff.best_of(one) for one in means])
+    def _best_arms(self, policy: BayesianPolicy, contexts: list[Codes]) -> IntArray:
+        """Return the arm with the best posterior mean in each of these contexts."""
+        payoff = self.problem.payoff
+        shares = map(policy.belief.posterior.mean_distributions, contexts)
+        return np.array([payoff.best_of(payoff.net(x @ payoff.values)) for x in shares])
 
-    def _played(
+    def _play(
         self,
         policy: BayesianPolicy,
         script: TrialScript,

@@ -2,12 +2,12 @@
 
 Lee & Bareinboim, "Structural Causal Bandits with Non-Manipulable Variables" (AAAI 2019). Each arm
 has several estimators, one for each formula that identifies its reward from the other arms'
-experiments (`dowise.identification`). The bootstrap tells how they vary together; weighted for the
+experiments (`dowise.identification`). The bootstrap estimates their covariance; weighted for the
 least variance they give θ̂ and s², which replace the arm's data in Thompson Sampling (a Beta
-distribution of that mean and variance) and in kl-UCB (an effective number of plays).
+distribution with that mean and variance) and in kl-UCB (an effective number of plays).
 
-No posterior over CPTs is involved, so the graph may have bidirected edges. Everything happens
-within the current context value: the graph is conditioned on the context, and only its data count.
+No posterior over CPTs is involved, so the graph may have bidirected edges. The graph is conditioned
+on the context, and each context has its own data.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from dowise.policies.base import (
     Choice,
     Numbers,
     Policy,
+    PosteriorPick,
     RecordMask,
     RecordRequirements,
     one_hot,
@@ -57,14 +58,14 @@ from dowise.problem.record import RecordBatch
 
 @lru_cache(maxsize=4096)
 def settled_size(total: int, refresh: float) -> int:
-    """Return how many of `total` records are estimated from.
+    """Return the number of records, of `total`, that estimates are computed from.
 
-    Estimates are renewed whenever the records have grown by the share `refresh`: the sizes are
-    1, 2, 3, … and from 1/refresh on each is larger than the one before by that share.
+    Estimates are renewed when the records have grown by the share `refresh`: the sizes are 1, 2,
+    3, …, and from 1/refresh on each size is larger than the last one by that share.
     """
     if refresh == 0:
         return total
-    size = int(min(total, 1 / refresh))  # up to here one more record is always a share more
+    size = int(min(total, 1 / refresh))  # up to here one more record is at least that share
     while True:
         following = max(size + 1, ceil((1 + refresh) * size))
         if following > total:
@@ -76,17 +77,17 @@ class BootstrapData:
     """Records of one arm in one context, by distinct values; never a dense table."""
 
     def __init__(self, rewards: IntArray, variables: IntArray, refresh: float) -> None:
-        self._variables = variables  # those that some estimator uses
+        self._variables = variables  # used by some estimator
         self._refresh = refresh
         self._kinds: dict[bytes, list[int]] = {}  # for each kind of record its numbers, rising
         self._numbers: list[int] = []  # of all records, rising
         self._sum = 0
         self.rewards = rewards
-        """How often each value of the reward was seen; updated in place."""
+        """Number of records with each value of the reward; updated in place."""
         self.is_new = False
         """True if something has changed since `settle`."""
-        self._size, self._last = 0, -1  # settled records: number of them, number of the last one
-        self._is_older = False  # True if one of these has changed
+        self._size, self._last = 0, -1  # settled records: how many, and the number of the last
+        self._has_changed = False  # True if a settled record has changed
         self.rows = np.zeros((0, 0), dtype=np.int64)
         """Kinds of record, (kinds, variables), as of the last `settle`; `counts` counts them."""
         self.counts = np.zeros(0, dtype=np.int64)
@@ -98,8 +99,8 @@ class BootstrapData:
 
     def has(self, number: int) -> bool:
         """Return True if there is a record with this number."""
-        place = bisect_left(self._numbers, number)
-        return place < len(self._numbers) and self._numbers[place] == number
+        i = bisect_left(self._numbers, number)
+        return i < len(self._numbers) and self._numbers[i] == number
 
     def add(self, record: Record) -> None:
         """Add a record; it must have a new number."""
@@ -115,7 +116,7 @@ class BootstrapData:
         numbers = self._kinds.get(kind, [])
         if number is None or number not in numbers:
             raise DowiseError(
-                f"{record!r} can't be retracted: it was not learned", code="unknown-record"
+                f"{record!r} can't be retracted: it was not learned", code="not-learned"
             )
         numbers.remove(number)
         if not numbers:
@@ -124,13 +125,13 @@ class BootstrapData:
         self._change(record, kind, number, -1)
 
     def settle(self) -> bool:
-        """Take the records to estimate from; return True if they have changed."""
+        """Update the records to estimate from; return True if they have changed."""
         self.is_new = False
         size = settled_size(self.total, self._refresh)
-        if size == self._size and not self._is_older:
+        if size == self._size and not self._has_changed:
             return False
         self._size, self._last = size, self._numbers[size - 1] if size else -1
-        self._is_older = False
+        self._has_changed = False
         self.rows, self.counts = self._first(size)
         return True
 
@@ -167,7 +168,7 @@ class BootstrapData:
         return rows.reshape(len(kinds), -1), counts
 
     def digest(self) -> bytes:
-        """Return the sum of the hashes of all records, which is updated record by record."""
+        """Return the sum of the hashes of all records."""
         return self._sum.to_bytes(32, "little")
 
     def _change(self, record: Record, kind: bytes, number: int, step: int) -> None:
@@ -176,7 +177,7 @@ class BootstrapData:
         word = sha256(kind + f"{record.reward} {number}".encode()).digest()
         self._sum = (self._sum + step * int.from_bytes(word, "little")) % 2**256
         self.is_new = True
-        self._is_older |= number <= self._last
+        self._has_changed |= number <= self._last
 
     def _kind(self, record: Record) -> bytes:
         return record.codes[self._variables].astype("<i8").tobytes()
@@ -200,25 +201,25 @@ class Pooled:
 class ContextRecords:
     """Records of one context, by arm, with their resamples and the estimates from them."""
 
-    seen: IntArray
-    """How often each arm brought each value of the reward: (arms, values)."""
+    counts: IntArray
+    """Number of times that each arm brought each value of the reward: (arms, values)."""
     arms: list[BootstrapData]
     weights: list[FloatArray]
     pooled: Pooled | None = field(default=None)
 
     def plays(self) -> FloatArray:
         """Return the number of plays of each arm."""
-        plays: FloatArray = self.seen.sum(axis=1).astype(np.float64)
+        plays: FloatArray = self.counts.sum(axis=1).astype(np.float64)
         return plays
 
     def rewards(self, scaled: FloatArray) -> FloatArray:
         """Return the total reward of each arm, by the scaled values of the reward."""
-        totals: FloatArray = self.seen @ scaled
+        totals: FloatArray = self.counts @ scaled
         return totals
 
 
 class ArmRecords:
-    """Knowledge: the records of each arm in each context, told apart by their numbers."""
+    """Knowledge: the records of each arm in each context, identified by their numbers."""
 
     def __init__(
         self, problem: Problem, variables: IntArray, resamples: int, refresh: float
@@ -231,17 +232,17 @@ class ArmRecords:
             "the z² policies need the context and every variable that their estimators use",
             arm=True,
             numbered=np.ones(len(problem.payoff.values), dtype=bool),
-            number_purpose="this policy tells its records apart by it",
+            number_purpose="it identifies the record",
         )
 
     def in_context(self, codes: Codes) -> ContextRecords:
         """Return the records of a context, empty if it was never seen."""
         if codes not in self.by_context:
             arms, values = len(self.problem.arms), len(self.problem.payoff.values)
-            seen = np.zeros((arms, values), dtype=np.int64)
-            data = [BootstrapData(row, self._variables, self._refresh) for row in seen]
+            counts = np.zeros((arms, values), dtype=np.int64)
+            data = [BootstrapData(row, self._variables, self._refresh) for row in counts]
             weights = [np.empty((0, 1 + self._resamples))] * arms
-            self.by_context[codes] = ContextRecords(seen, data, weights)
+            self.by_context[codes] = ContextRecords(counts, data, weights)
         return self.by_context[codes]
 
     def learn(self, record: Record) -> None:
@@ -261,8 +262,9 @@ class ArmRecords:
 
     def has(self, record: Record) -> bool:
         """Return True if a record with this context, arm and number was learned."""
-        known = record.context in self.by_context and record.number is not None
-        return known and self._of_arm(record).has(record.number or 0)
+        if record.context not in self.by_context or record.number is None:
+            return False
+        return self._of_arm(record).has(record.number)
 
     def _of_arm(self, record: Record) -> BootstrapData:
         arm = self.problem.arm_positions[record.arm]
@@ -318,14 +320,14 @@ class Z2Policy(Policy):
     def usable_mask(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         """Return which records have what estimators use, and a new number."""
         usable = super().usable_mask(records, numbers)
-        rows, known = np.flatnonzero(usable.mask), set()
+        rows, keys = np.flatnonzero(usable.mask), set()
         if numbers is None or not len(rows):
             return usable
         for i, record in zip(rows.tolist(), records.take(rows).each(numbers[rows]), strict=True):
             key = record.context, record.arm, record.number
-            if key in known or self.knowledge.has(record):
+            if key in keys or self.knowledge.has(record):
                 usable.exclude_row(i, _already_learned(record))
-            known.add(key)
+            keys.add(key)
         return usable
 
     def pooled(self, context: Context = None) -> Pooled:
@@ -346,30 +348,36 @@ class Z2Policy(Policy):
 
     def _rng(self, context: Codes, arm: int, records: int) -> np.random.Generator:
         """Return the source of an arm's resamples: a function of the seed and of the data."""
-        place = 0
+        index = 0  # of the context, in mixed radix
         for name, code in zip(self.problem.context, context, strict=True):
-            place = place * len(self.problem.domains[name]) + code
-        return stream(self.seed, place, arm, records)
+            index = index * len(self.problem.domains[name]) + code
+        return stream(self.seed, index, arm, records)
 
     def _combined(self, data: ContextRecords) -> Pooled:
         circuit = self.estimates.circuit
         values = np.empty((circuit.slots, len(self._undefined)))
         values[: len(circuit.constants)] = circuit.constants[:, None]
-        for tables, arm, drawn in zip(
-            self.estimates.marginals, data.arms, data.weights, strict=True
-        ):
+        marginals = self.estimates.marginals
+        for tables, arm, weights in zip(marginals, data.arms, data.weights, strict=True):
             rows = arm.rows.reshape(len(arm.counts), len(self.estimates.variables))
-            _pooling.fill_marginals(values, tables, rows, drawn)
+            _pooling.fill_marginals(values, tables, rows, weights)
         _kernels.run_circuit(values, values.shape[1], circuit.operations, self._undefined)
-        means, variances = np.empty(len(data.arms)), np.empty(len(data.arms))
-        weights = np.empty(len(circuit.results))
-        size, offsets = 1 + self.resamples, self.estimates.offsets
-        _pooling.pool_estimates(values, size, circuit.results, offsets, means, variances, weights)
-        return Pooled(means, variances, weights)
+        arms, size, offsets = len(data.arms), 1 + self.resamples, self.estimates.offsets
+        pooled = Pooled(np.empty(arms), np.empty(arms), np.empty(len(circuit.results)))
+        _pooling.pool_estimates(
+            values,
+            size,
+            circuit.results,
+            offsets,
+            pooled.means,
+            pooled.variances,
+            pooled.weights,
+        )
+        return pooled
 
 
 def _already_learned(record: Record) -> str:
-    return f"a record with number {record.number} of {record.arm} was learned already"
+    return f"a record of {record.arm} with number {record.number} was learned already"
 
 
 _BASIS = "the plays of all arms"
@@ -379,13 +387,10 @@ class Z2ThompsonSampling(Z2Policy):
     """z²-TS: draw from Beta(κθ̂, κ(1 − θ̂)), κ = θ̂(1 − θ̂)/s² − 1, for each arm, and play the best.
 
     The best arm is the one with the largest draw net of what the arms cost. If θ̂ or s² is
-    degenerate (nothing seen yet, or always the same) the draw is from Beta(1 + rewards, 1 +
+    degenerate (no data yet, or always the same reward) the draw is from Beta(1 + rewards, 1 +
     shortfall) of the arm's own data. `resamples` (B) is the number of bootstrap samples, `seed`
-    their seed. With `refresh` = 0.05 an arm's data are resampled, and weights computed again, only
-    when they have grown by 5 %.
-
-    As for `ts`, with `propensity_samples` the winner of one of as many draws is played, and
-    `decision.probabilities` are the shares of the winners; with 0 they are None.
+    their seed. With `refresh` = 0.05 an arm's data are resampled, and its weights computed again,
+    only when they have grown by 5 %. `propensity_samples` is that of `ts`.
 
     Applies when every variable that the estimators use is observed, also to graphs with bidirected
     edges.
@@ -404,26 +409,25 @@ class Z2ThompsonSampling(Z2Policy):
 
     def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
         """Choose the best arm under a draw from each arm's Beta distribution."""
-        problem, samples, share = self.problem, self.propensity_samples, None
-        pooled, net = self._pooled(codes), problem.payoff.net_scaled
+        pooled, net = self._pooled(codes), self.problem.payoff.net_scaled
         alpha, beta = self._betas(pooled, self.knowledge.in_context(codes))
-        figures: dict[str, object] = {"means": net(pooled.means), "variances": pooled.variances}
-        probabilities = None
-        if samples:
-            drawn = net(rng.beta(alpha, beta, (samples, len(alpha))))
-            picked = pick_winner(problem, arms, drawn[:, arms].argmax(axis=1), rng)
-            draw, chosen, probabilities = picked
-            share = float(probabilities[chosen])
-            figures |= {"index": drawn[draw].copy(), "best": probabilities, "samples": samples}
-        else:
-            drawn = net(rng.beta(alpha, beta))
-            chosen = int(arms[drawn[arms].argmax()])
-            figures |= {"index": drawn}
-        return Choice(chosen, probabilities, DecisionTrace(sampled_reason(share, _BASIS), figures))
+        drawn = net(rng.beta(alpha, beta, (self.propensity_samples or 1, len(alpha))))
+        winners = drawn[:, arms].argmax(axis=1)
+        pick = PosteriorPick(0, int(arms[winners[0]]))
+        if self.propensity_samples:
+            pick = pick_winner(self.problem, arms, winners, rng)
+        figures = {
+            "means": net(pooled.means),
+            "variances": pooled.variances,
+            "index": drawn[pick.draw].copy(),
+        }
+        trace = DecisionTrace(sampled_reason(pick.share, _BASIS), figures | pick.figures)
+        return Choice(pick.arm, pick.probabilities, trace)
 
     def _betas(self, pooled: Pooled, data: ContextRecords) -> tuple[FloatArray, FloatArray]:
-        won, played = data.rewards(self.problem.payoff.scaled), data.plays()
-        alpha, beta = 1 + won, 1 + played - won
+        """Return the parameters of each arm's Beta distribution."""
+        rewards, plays = data.rewards(self.problem.payoff.scaled), data.plays()
+        alpha, beta = 1 + rewards, 1 + plays - rewards
         spread = pooled.means * (1 - pooled.means)
         sound = (pooled.variances > 0) & (pooled.variances < spread)
         kappa = spread[sound] / pooled.variances[sound] - 1
@@ -433,14 +437,15 @@ class Z2ThompsonSampling(Z2Policy):
 
 
 class Z2KLUCB(Z2Policy):
-    """z²-kl-UCB: kl-UCB with the effective number of plays θ̂(1 − θ̂)/s² in place of the number.
+    """z²-kl-UCB: kl-UCB with the effective number of plays, n = θ̂(1 − θ̂)/s².
 
-    Each arm is played once first. t is the sum of the effective numbers, and the index the largest
-    μ with kl(θ̂, μ) ≤ f(t)/n, f(t) = ln t + c ln ln t, less what the arm costs. If θ̂ or s² is
-    degenerate, the arm's own mean and number replace them. Other options are as for z²-TS.
+    Each arm is played once first. Then the index of an arm is the largest μ with
+    kl(θ̂, μ) ≤ f(t)/n, less what the arm costs, where f(t) = ln t + c ln ln t and t is the sum of
+    the effective numbers. If θ̂ or s² is degenerate, the arm's own mean and plays are used. The
+    other options are those of z²-TS.
 
-    Pending plays (`add_pending`) are added to an arm's effective number, and its mean stays what it
-    is: the figure `counts` is without them, `pending` has them.
+    Pending plays (`add_pending`) are added to an arm's effective number and do not change its mean;
+    the figure `counts` is without them, and `pending` is their number.
 
     Applies when every variable that the estimators use is observed, also to graphs with bidirected
     edges.
@@ -489,12 +494,13 @@ class Z2KLUCB(Z2Policy):
         if pending.any():
             means = np.where(counts > 0, means, UNKNOWN_MEAN)
             counts = counts + pending
-        level, known = exploration_level(counts.sum(), self.c), counts > 0
+        level, played = exploration_level(counts.sum(), self.c), counts > 0
         index = np.full(len(counts), np.inf)
-        index[known] = bernoulli_upper_bound(means[known], level / counts[known])
+        index[played] = bernoulli_upper_bound(means[played], level / counts[played])
         return index
 
     def _effective(self, pooled: Pooled, data: ContextRecords) -> tuple[FloatArray, FloatArray]:
+        """Return the mean and the effective number of plays of each arm."""
         counts = data.plays()
         means = data.rewards(self.problem.payoff.scaled) / np.maximum(counts, 1)
         spread = pooled.means * (1 - pooled.means)

@@ -39,7 +39,7 @@ from dowise.errors import (
     user_code_location,
 )
 from dowise.policies.base import MinimalPolicy
-from dowise.policies.registry import import_named, made_by, make_checked, policy_factory
+from dowise.policies.registry import import_named, make_checked, make_with_floor, policy_factory
 from dowise.problem import Problem
 from dowise.problem.problem_file import problem_text
 from dowise.simulation.executors import pickle_task
@@ -136,7 +136,7 @@ class PolicySpec:
 
     def make(self, problem: Problem, **options: Any) -> MinimalPolicy:
         """Make a fresh policy for a world of this problem."""
-        return made_by(self.factory, self.problem or problem, options)
+        return make_with_floor(self.factory, self.problem or problem, options)
 
     def check(self, problem: Problem, **options: Any) -> None:
         """Raise `DowiseError` if the policy can't be made, or does not fit worlds of a problem."""

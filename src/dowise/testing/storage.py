@@ -13,28 +13,29 @@ from dowise.errors import DowiseError
 from dowise.experiment.event import Event, next_event
 from dowise.experiment.storage.base import Snapshot, Storage
 
-CALL_TIMEOUT = 10.0  # seconds: a call that must not wait and takes longer is taken to wait
+CALL_TIMEOUT = 10.0  # seconds; a call that takes longer is assumed to wait
+JOIN_TIMEOUT = 60.0  # seconds; for writers that take turns
 WRITERS = 6
-EVENTS_EACH = 8
+EVENTS_PER_WRITER = 8
 
 
 def check_storage(make: Callable[[], Storage]) -> None:
     """Check that a store keeps the contract of `dowise.experiment.storage.base`.
 
-    The check leaves a few experiments with random names in the store, so use a location that can be
-    thrown away. It can't see whether events outlive a crash of the machine, and whether a trace of
-    an erased event is left in files.
+    The check leaves a few experiments with random names in the store, so use a disposable location.
+    It can't check that events survive a crash of the machine, nor that files keep no trace of an
+    erased event.
 
     Parameters
     ----------
     make : callable
-        Called twice without arguments; returns a `Storage` on the same location each time: two
-        objects if two can be open together, else the same one.
+        Called twice without arguments; returns a `Storage` at the same location each time: two
+        objects if two can be open together, else the same object.
 
     Raises
     ------
     DowiseError
-        If a promise of the contract is broken; the message names the first one.
+        If the store breaks the contract ("broken-contract"); the message names the first promise.
 
     Examples
     --------
@@ -43,47 +44,52 @@ def check_storage(make: Callable[[], Storage]) -> None:
     >>> storage = MemoryStorage()
     >>> check_storage(lambda: storage)
     """
-    one, other = make(), make()
+    first, second = make(), make()
     try:
         for check in _CHECKS:
-            check(Trial(one, other, f"check '{secrets.token_hex(6)}' ÿ☃"))
+            check(_Stores(first, second, f"check '{secrets.token_hex(6)}' ÿ☃"))
     except DowiseError:
         raise
     except Exception as error:
-        raise DowiseError(
-            f"this storage breaks the contract: it raises {type(error).__name__}: {error}"
-        ) from error
+        raise _broken(f"it raises {type(error).__name__}: {error}") from error
     finally:
-        one.close()
-        other.close()
+        first.close()
+        second.close()
 
 
-class Trial(NamedTuple):
+class _Stores(NamedTuple):
     """Two stores at the same location, and an experiment that no other process writes to."""
 
-    one: Storage
-    other: Storage
+    first: Storage
+    second: Storage
     name: str
 
 
-def demand(kept: bool, promise: str) -> None:
-    """Raise `DowiseError` unless a promise is kept."""
-    if not kept:
-        raise DowiseError(f"this storage breaks the contract: {promise}")
+def _broken(promise: str) -> DowiseError:
+    return DowiseError(f"this storage breaks the contract: {promise}", code="broken-contract")
+
+
+def _require(is_kept: bool, promise: str) -> None:
+    if not is_kept:
+        raise _broken(promise)
 
 
 @contextmanager
-def refuses(promise: str) -> Iterator[None]:
-    """Demand that the block raises a `DowiseError`."""
+def _refused(promise: str) -> Iterator[None]:
+    """Require that the block raises a `DowiseError`."""
     try:
         yield
     except DowiseError:
         return
-    demand(False, promise)
+    raise _broken(promise)
 
 
-def next_events(last: Event | None, name: str, *words: str) -> list[Event]:
-    """Return the following events, one per word; the first of a journal is `created`."""
+class _CallerError(Exception):
+    """Error that a caller raises inside a transaction."""
+
+
+def _new_events(last: Event | None, name: str, *words: str) -> list[Event]:
+    """Return the next events, one per word; the first event of a journal is `created`."""
     events: list[Event] = []
     for word in words:
         kind = "created" if last is None else "told"
@@ -92,20 +98,20 @@ def next_events(last: Event | None, name: str, *words: str) -> list[Event]:
     return events
 
 
-def write(storage: Storage, name: str, *words: str) -> list[Event]:
+def _append(storage: Storage, name: str, *words: str) -> list[Event]:
     """Append events in one transaction."""
     with storage.transaction(name) as block:
-        before = block.read()
-        added = next_events(before[-1] if before else None, name, *words)
+        events = block.read()
+        added = _new_events(events[-1] if events else None, name, *words)
         block.append(added)
     return added
 
 
-class Task:
-    """A call in another thread, so that a store that never returns does not stop the check."""
+class _Call:
+    """Call in another thread, so that a store that never returns does not stop the check."""
 
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self._call = call
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
         self._result: Any = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -113,261 +119,267 @@ class Task:
 
     def _run(self) -> None:
         try:
-            self._result = self._call()
+            self._result = self._function()
         except BaseException as error:
             self._error = error
 
-    def result(self, promise: str, seconds: float | None = None) -> Any:
-        """Return or raise what the call did; the promise is broken if it takes too long."""
-        self._thread.join(CALL_TIMEOUT if seconds is None else seconds)
-        demand(not self._thread.is_alive(), promise)
+    def result(self, promise: str, timeout: float | None = None) -> Any:
+        """Return the result or raise the error; the promise is broken if the call takes longer."""
+        _require(self.is_done(CALL_TIMEOUT if timeout is None else timeout), promise)
         if self._error is not None:
             raise self._error
         return self._result
 
-    def is_done(self, within: float) -> bool:
+    def is_done(self, timeout: float) -> bool:
         """Return True if the call returns within the given number of seconds."""
-        self._thread.join(within)
+        self._thread.join(timeout)
         return not self._thread.is_alive()
 
 
-def _check_reading(trial: Trial) -> None:
-    one, other, name = trial
-    demand(
-        one.read(name) == [] and one.last(name) is None and one.snapshot(name) is None,
-        "of an experiment that is not there, read gives [], last and snapshot give None",
+def _check_reading(stores: _Stores) -> None:
+    first, second, name = stores
+    _require(
+        first.read(name) == [] and first.last(name) is None and first.snapshot(name) is None,
+        "for an unknown experiment, read returns [], and last and snapshot return None",
     )
-    demand(name not in one.experiments(), "experiments names only what is there")
+    _require(name not in first.experiments(), "experiments returns only names that exist")
     words = ("", "quote ' \" % \\ :x ?", "☃𝄞\u0000\n", "long " * 200_000)
-    events = write(one, name, *words[:2]) + write(one, name, *words[2:])
-    for storage in (one, other):
-        demand(storage.read(name) == events, "read gives what was appended, in order, unchanged")
-        demand(storage.last(name) == events[-1], "last gives the last event")
+    events = _append(first, name, *words[:2]) + _append(first, name, *words[2:])
+    for storage in (first, second):
+        _require(storage.read(name) == events, "read returns the events in order, unchanged")
+        _require(storage.last(name) == events[-1], "last returns the last event")
         names = storage.experiments()
-        demand(
+        _require(
             name in names and list(names) == sorted(set(names)),
-            "experiments gives each name once, sorted",
+            "experiments returns each name once, sorted",
         )
     for after in range(6):
         for upto in (None, 0, 1, 3, 9):
-            found = one.read(name, after, upto)
-            wanted = events[after:upto]
-            demand(found == wanted, "read gives the numbers above `after` and up to `upto`")
-    demand(
-        one.read(name, kinds=["created"]) == events[:1]
-        and one.read(name, 1, kinds={"created", "told"}) == events[1:]
-        and one.read(name, kinds=()) == [],
-        "read gives only events of these kinds",
+            _require(
+                first.read(name, after, upto) == events[after:upto],
+                "read returns the numbers above `after` and up to `upto`",
+            )
+    _require(
+        first.read(name, kinds=["created"]) == events[:1]
+        and first.read(name, 1, kinds={"created", "told"}) == events[1:]
+        and first.read(name, kinds=()) == [],
+        "read returns only events of these kinds",
     )
 
 
-def _check_numbers(trial: Trial) -> None:
-    one, _, name = trial
-    promise = "an event whose number is not the next one is refused, with a DowiseError"
-    first, second, third = next_events(None, name, "a", "b", "c")
-    with one.transaction(name) as block, refuses(promise):
+def _check_numbers(stores: _Stores) -> None:
+    storage, _, name = stores
+    promise = "an event whose number is not the next one is refused with a DowiseError"
+    first, second, third = _new_events(None, name, "a", "b", "c")
+    with storage.transaction(name) as block, _refused(promise):
         block.append([second])
-    demand(name not in one.experiments(), "a refused event is not there")
-    with one.transaction(name) as block:
+    _require(name not in storage.experiments(), "a refused event is not stored")
+    with storage.transaction(name) as block:
         block.append([first])
-        with refuses(promise):
-            block.append([second, second])
-        with refuses(promise):
-            block.append([third])
+        for events in ([second, second], [third]):
+            with _refused(promise):
+                block.append(events)
         block.append([second])
-    with one.transaction(name) as block, refuses(promise):
+    with storage.transaction(name) as block, _refused(promise):
         block.append([first])
-    with one.transaction(name) as block, refuses("an event of another experiment is refused"):
-        block.append(next_events(second, f"{name}, another", "c"))
-    demand(one.read(name) == [first, second], "after a refused append all is as it was before it")
+    with storage.transaction(name) as block, _refused("an event of another experiment is refused"):
+        block.append(_new_events(second, f"{name}, another", "c"))
+    _require(storage.read(name) == [first, second], "a refused append changes nothing")
 
 
-def _check_blocks(trial: Trial) -> None:
-    one, other, name = trial
-    first, second, third = next_events(None, name, "a", "b", "c")
-    with one.transaction(name) as block:
+def _check_transactions(stores: _Stores) -> None:
+    storage, second_storage, name = stores
+    first, second, third = _new_events(None, name, "a", "b", "c")
+    with storage.transaction(name) as block:
         block.append([first])
-        demand(block.read() == [first], "inside a block, read gives what was appended in it")
+        _require(block.read() == [first], "inside a transaction, read returns its own events")
         block.append(iter([second]))
-        demand(block.read(1) == [second], "inside a block, read gives what was appended in it")
+        _require(block.read(1) == [second], "inside a transaction, read returns its own events")
     ended = block
     try:
-        with one.transaction(name) as block:
+        with storage.transaction(name) as block:
             block.append([third])
-            raise KeyError("an error of the caller's")
-    except KeyError:
+            raise _CallerError
+    except _CallerError:
         pass
     else:
-        demand(False, "a caller's error passes through the block as it is")
-    for storage in (one, other):
-        demand(storage.read(name) == [first, second], "a block that ends with an error adds none")
-    with refuses("a block that has ended takes no more events"):
+        raise _broken("an error of the caller passes through the transaction unchanged")
+    for store in (storage, second_storage):
+        _require(
+            store.read(name) == [first, second], "a transaction that ends with an error adds none"
+        )
+    with _refused("a transaction that has ended takes no more events"):
         ended.append([third])
-    with other.transaction(name) as block:
-        demand(block.read() == [first, second], "a block reads all that was ever committed")
+    with second_storage.transaction(name) as block:
+        _require(block.read() == [first, second], "a transaction reads all committed events")
         block.append([third])
-    one.close()
-    demand(one.read(name) == [first, second, third], "what is asked after close opens it anew")
-    write(one, name, "d")
-    demand(bool(str(one)), "str says where the store is")
+    storage.close()
+    _require(storage.read(name) == [first, second, third], "a call after close reopens the store")
+    _append(storage, name, "d")
+    _require(bool(str(storage)), "str returns where the store is")
 
 
-def _check_nesting(trial: Trial) -> None:
-    one, _, name = trial
+def _check_nesting(stores: _Stores) -> None:
+    storage, _, name = stores
 
-    def inside() -> bool:
-        with one.transaction(name):
+    def is_refused() -> bool:
+        with storage.transaction(name):
             try:
-                with one.transaction(name):
+                with storage.transaction(name):
                     return False
             except DowiseError:
                 return True
 
-    promise = "a thread that holds an experiment and asks for it again is refused at once"
-    demand(Task(inside).result(promise), promise)
-    write(one, name, "after it")
+    promise = "a second transaction of a thread on the same experiment is refused immediately"
+    _require(_Call(is_refused).result(promise), promise)
+    _append(storage, name, "after it")
 
 
-def _check_erasing(trial: Trial) -> None:
-    one, other, name = trial
-    beside = f"{name}, beside"
-    events, others = write(one, name, "a", "b", "c"), write(one, beside, "a", "b", "c")
+def _check_erasing(stores: _Stores) -> None:
+    first, second, name = stores
+    neighbour = f"{name}, neighbour"
+    events = _append(first, name, "a", "b", "c")
+    neighbour_events = _append(first, neighbour, "a", "b", "c")
     last = events[-1]
-    one.save_snapshot(Snapshot(name, 3, last.hash, b"old"))
-    one.save_snapshot(Snapshot(beside, 3, others[-1].hash, b"beside"))
-    kept = one.snapshot(beside)
+    first.save_snapshot(Snapshot(name, 3, last.hash, b"old"))
+    first.save_snapshot(Snapshot(neighbour, 3, neighbour_events[-1].hash, b"neighbour"))
+    neighbour_snapshot = first.snapshot(neighbour)
     try:
-        with one.transaction(name) as block:
+        with first.transaction(name) as block:
             block.erase([2])
-            raise KeyError("an error of the caller's")
-    except KeyError:
-        demand(one.read(name) == events, "a block that ends with an error erases nothing")
-    with one.transaction(name) as block, refuses("what is not there can't be erased"):
+            raise _CallerError
+    except _CallerError:
+        promise = "a transaction that ends with an error erases nothing"
+        _require(first.read(name) == events, promise)
+    with first.transaction(name) as block, _refused("erasing an unknown event is refused"):
         block.erase([2, 9])
-    demand(one.read(name) == events, "a refused erasure erases nothing")
-    said = next_event(last, name, "erased", last.at, last.actor, {"numbers": [2]})
-    with one.transaction(name) as block:
-        block.append([said])
+    _require(first.read(name) == events, "a refused erasure erases nothing")
+    marker = next_event(last, name, "erased", last.at, last.actor, {"numbers": [2]})
+    with first.transaction(name) as block:
+        block.append([marker])
         block.erase([2])
-        blank = [events[0], events[1].erased(), events[2], said]
-        demand(block.read() == blank, "inside a block, read gives erased events as erased")
-    with one.transaction(name) as block:
+        expected = [events[0], events[1].erased(), events[2], marker]
+        _require(
+            block.read() == expected, "inside a transaction, read returns erased events as erased"
+        )
+    with first.transaction(name) as block:
         block.erase({2})
-    for storage in (one, other):
-        demand(storage.read(name) == blank, "erase puts Event.erased() in the place of an event")
-        demand(storage.snapshot(name) is None, "erase drops the experiment's snapshots")
-        demand(storage.read(beside) == others, "erase leaves other experiments alone")
-        demand(storage.snapshot(beside) == kept, "erase leaves other experiments' snapshots alone")
-    one.save_snapshot(Snapshot(name, 3, last.hash, b"old"))
-    demand(other.snapshot(name) is None, "a snapshot from before an erasure is not kept after it")
+    for storage in (first, second):
+        _require(storage.read(name) == expected, "erase replaces an event by Event.erased()")
+        _require(storage.snapshot(name) is None, "erase drops the snapshots of the experiment")
+        _require(
+            storage.read(neighbour) == neighbour_events
+            and storage.snapshot(neighbour) == neighbour_snapshot,
+            "erase leaves events and snapshots of other experiments alone",
+        )
+    first.save_snapshot(Snapshot(name, 3, last.hash, b"old"))
+    _require(second.snapshot(name) is None, "a snapshot from before an erasure is not stored")
 
 
-def _check_snapshots(trial: Trial) -> None:
-    one, other, name = trial
-    events = write(one, name, "a", "b", "c")
-    one.save_snapshot(Snapshot(name, 1, "0" * 64, b"of another journal"))
-    demand(one.snapshot(name) is None, "a snapshot that is none of this journal's is not kept")
+def _check_snapshots(stores: _Stores) -> None:
+    first, second, name = stores
+    events = _append(first, name, "a", "b", "c")
+    first.save_snapshot(Snapshot(name, 1, "0" * 64, b"of another journal"))
+    _require(first.snapshot(name) is None, "a snapshot of another journal is not stored")
     body = bytes(range(256)) * 100
     older, newer = (Snapshot(name, n, events[n - 1].hash, body + bytes([n])) for n in (1, 3))
-    for given, allowed in ((older, [older]), (newer, [newer]), (older, [newer])):
-        one.save_snapshot(given)
-        for storage in (one, other):
-            promise = "snapshot gives the newest that was kept, or None"
-            demand(storage.snapshot(name) in [None, *allowed], promise)
-    demand(one.read(name) == events, "snapshots leave the journal alone")
+    for saved, newest in ((older, older), (newer, newer), (older, newer)):
+        first.save_snapshot(saved)
+        for storage in (first, second):
+            promise = "snapshot returns the newest stored snapshot, or None"
+            _require(storage.snapshot(name) in (None, newest), promise)
+    _require(first.read(name) == events, "snapshots leave the journal alone")
 
 
-def _check_isolation(trial: Trial) -> None:
+def _check_isolation(stores: _Stores) -> None:
     """Check readers while a transaction is open."""
-    one, other, name = trial
-    events = write(one, name, "a")
-    with one.transaction(name) as block:
-        block.append(next_events(events[-1], name, "b"))
-        for storage in (one, other):
+    first, second, name = stores
+    events = _append(first, name, "a")
+    with first.transaction(name) as block:
+        block.append(_new_events(events[-1], name, "b"))
+        for storage in (first, second):
+            calls = (partial(storage.read, name), partial(storage.last, name), storage.experiments)
             read, last, names = (
-                Task(call).result("readers never wait for writers")
-                for call in (
-                    partial(storage.read, name),
-                    partial(storage.last, name),
-                    storage.experiments,
-                )
+                _Call(call).result("readers never wait for writers") for call in calls
             )
-            seen = read == events and last == events[-1] and name in names
-            demand(seen, "readers see only what is committed")
-    demand(len(other.read(name)) == 2, "when a block has ended, its events are there for all")
+            _require(
+                read == events and last == events[-1] and name in names,
+                "readers see only what is committed",
+            )
+    _require(len(second.read(name)) == 2, "readers see the events of a transaction that has ended")
 
 
-def _check_waiting(trial: Trial) -> None:
+def _check_waiting(stores: _Stores) -> None:
     """Check a second writer while a transaction is open, on the same object and on another."""
-    one, other, name = trial
-    write(one, name, "a")
-    for second in (one, other):
+    first, second, name = stores
+    _append(first, name, "a")
+    for storage in (first, second):
 
-        def follow(second: Storage = second) -> list[Event]:
-            with second.transaction(name) as block:
-                found = block.read()
-                block.append(next_events(found[-1], name, "by the second"))
-                return found
+        def follow(storage: Storage = storage) -> list[Event]:
+            with storage.transaction(name) as block:
+                events = block.read()
+                block.append(_new_events(events[-1], name, "by the second"))
+                return events
 
-        with one.transaction(name) as block:
-            waiting = Task(follow)
-            promise = "of one experiment at most one writing block is open at a time"
-            demand(not waiting.is_done(within=0.2), promise)
-            before = block.read()
-            block.append(next_events(before[-1], name, "by the first"))
-            after = block.read()
-        found = waiting.result("a writer that waits goes on when the other one has ended")
-        demand(found == after, "a block reads all that was ever committed")
+        with first.transaction(name) as block:
+            waiting = _Call(follow)
+            promise = "at most one transaction of an experiment is open at a time"
+            _require(not waiting.is_done(timeout=0.2), promise)
+            block.append(_new_events(block.read()[-1], name, "by the first"))
+            expected = block.read()
+        events = waiting.result("a waiting writer continues when the other transaction has ended")
+        _require(events == expected, "a transaction reads all committed events")
 
 
-def _check_many_writers(trial: Trial) -> None:
-    """Check threads that append to one experiment, and readers that watch the numbers grow."""
-    one, other, name = trial
-    done = threading.Event()
+def _check_many_writers(stores: _Stores) -> None:
+    """Check threads that append to one experiment, and readers that watch its numbers grow."""
+    first, second, name = stores
+    finished = threading.Event()
     start_line = threading.Barrier(WRITERS)
 
-    def append(storage: Storage, who: int) -> list[Event]:
+    def append(storage: Storage, writer: int) -> list[Event]:
         start_line.wait()
-        mine = []
-        for turn in range(EVENTS_EACH):
+        added: list[Event] = []
+        for i in range(EVENTS_PER_WRITER):
             with storage.transaction(name) as block:
-                found = block.read()
-                mine += next_events(found[-1] if found else None, name, f"{who} {turn}")
-                block.append(mine[-1:])
-        return mine
+                events = block.read()
+                added += _new_events(events[-1] if events else None, name, f"{writer} {i}")
+                block.append(added[-1:])
+        return added
 
     def watch(storage: Storage) -> bool:
-        seen = 0
-        while not done.is_set():
+        length = 0
+        while not finished.is_set():
             numbers = [event.number for event in storage.read(name)]
-            if numbers != list(range(1, len(numbers) + 1)) or len(numbers) < seen:
+            if numbers != list(range(1, len(numbers) + 1)) or len(numbers) < length:
                 return False
-            seen = len(numbers)
+            length = len(numbers)
         return True
 
-    both = (one, other)
-    watching = [Task(partial(watch, storage)) for storage in both]
-    tasks = [Task(partial(append, both[who % 2], who)) for who in range(WRITERS)]
+    watchers = [_Call(partial(watch, storage)) for storage in (first, second)]
+    writers = [_Call(partial(append, second if i % 2 else first, i)) for i in range(WRITERS)]
     try:
-        promise = "writers that wait for one another all have their turn"
-        told = [task.result(promise, 60) for task in tasks]
+        promise = "writers that wait for one another all get their turn"
+        added = [event for call in writers for event in call.result(promise, JOIN_TIMEOUT)]
     finally:
-        done.set()
-    promise = "readers see all events up to some number, without a gap, and none of them go away"
-    demand(all(task.result("readers never wait for writers") for task in watching), promise)
-    journal = one.read(name)
-    written = sorted((event for mine in told for event in mine), key=lambda event: event.number)
-    demand(journal == written, "every event whose block has ended is there, once")
+        finished.set()
+    promise = "readers see all events up to some number without a gap, and events do not disappear"
+    _require(all(call.result("readers never wait for writers") for call in watchers), promise)
+    journal = first.read(name)
+    _require(
+        journal == sorted(added, key=lambda event: event.number),
+        "every event of a transaction that has ended is stored once",
+    )
     before = None
     for event in journal:
-        demand(event.follows(before), "number, fold and append are one step")
+        _require(event.follows(before), "reading the last event and appending are one step")
         before = event
 
 
-_CHECKS: tuple[Callable[[Trial], None], ...] = (
+_CHECKS: tuple[Callable[[_Stores], None], ...] = (
     _check_reading,
     _check_numbers,
-    _check_blocks,
+    _check_transactions,
     _check_nesting,
     _check_erasing,
     _check_snapshots,
