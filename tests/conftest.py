@@ -1,66 +1,41 @@
-"""What all tests share."""
+"""Configuration of all tests."""
 
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.postgres_server import LACKING, running_server
 
-# A busy machine is no fault of the code: no test asserts a time. `make check` is thorough.
+# No deadline: no test asserts a time, since the machine may be busy. `make check` is thorough.
 for name, number in (("quick", 25), ("thorough", 100)):
     settings.register_profile(
         name, max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
 settings.load_profile("quick")
 
-_HERE = Path(__file__).parent
-# In turn: what compiles most of the kernels; then all that is not named here, which compiles the
-# rest; what compiles none; and what finds them compiled by then.
+_TESTS = Path(__file__).parent
+# Tests run in this order: those that compile most kernels; those that compile the rest, which are
+# not listed here; those that compile nothing; and those that find all kernels compiled.
 _COMPILE_MOST = ("policies/test_records.py", "experiment/test_experiment.py")
-_COMPILE_NONE = ("graph", "identification", "picture", "problem", "test_house.py")
+_COMPILE_NOTHING = ("core", "graph", "identification", "plotting", "problem", "repository")
 _LAST = ("bad_inputs", "cli", "client", "web")
 
 
-@pytest.hookimpl(tryfirst=True)  # before those are left out that are not asked for
+@pytest.hookimpl(tryfirst=True)  # before tests are deselected
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What compiles kernels comes first: one of two workers does it, and keeps them for both.
+    """Order tests so that one of two workers compiles kernels, and the other finds them later.
 
-    The other begins with the second half, with graphs and problems.
+    The other worker begins with the second half: graphs and problems.
     """
-    items.sort(key=_turn)
+    items.sort(key=_rank)
     for item in items:
         if "certified-ids" in item.name:
             item.add_marker(pytest.mark.slow)  # no other policy needs its kernels
 
 
-def _turn(item: pytest.Item) -> int:
-    if not item.path.is_relative_to(_HERE):  # an example in a docstring
+def _rank(item: pytest.Item) -> int:
+    if not item.path.is_relative_to(_TESTS):  # an example in a docstring
         return 0
-    place = item.path.relative_to(_HERE)
-    if place.as_posix() in _COMPILE_MOST:
+    path = item.path.relative_to(_TESTS)
+    if path.as_posix() in _COMPILE_MOST:
         return 0
-    return 2 if place.parts[0] in _COMPILE_NONE else 3 if place.parts[0] in _LAST else 1
-
-
-@pytest.fixture(scope="session")
-def postgres(request):
-    """A running PostgreSQL server."""
-    with running_server() as server:
-        if server is None:
-            request.config.get_terminal_writer().line(f"\n{LACKING}", red=True, bold=True)
-            pytest.skip(LACKING)
-        yield server
-
-
-@pytest.fixture
-def database(postgres):
-    """The URL of an empty database."""
-    return postgres.url(postgres.new_database())
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request, tmp_path):
-    """A file name or a URL where a store can be made."""
-    if request.param == "postgres":
-        return request.getfixturevalue("database")
-    return str(tmp_path / "ward.db")
+    return 2 if path.parts[0] in _COMPILE_NOTHING else 3 if path.parts[0] in _LAST else 1

@@ -7,7 +7,7 @@ import pytest
 from support.simulation_times import rest_and_play
 
 from dowise import Environment, Problem, load_problem, make_environment, make_policy, simulate
-from dowise._core.rng import stream, streams
+from dowise._core.rng import stream
 from dowise.environments import WorldOptions, resolve_worlds
 from dowise.environments.cpts import random_cpts
 from dowise.simulation.run_directory import CodedStrings
@@ -144,16 +144,6 @@ def test_what_goes_with_the_process_is_not_forced_to_the_disk(lasts, tmp_path, m
     monkeypatch.setattr("os.fsync", forced.append)
     simulate([load_problem("task1")], ["ucb"], 5, 20, out=tmp_path / "run" if lasts else None)
     assert bool(forced) is lasts
-
-
-@pytest.mark.parametrize("seed", [0, 7, 2**32 - 1, 2**32, 2**128 - 1, 2**128, 2**200 + 5])
-@pytest.mark.parametrize("length", [1, 2, 3])
-def test_many_streams_are_those_of_each_place(seed, length):
-    rng = np.random.default_rng(length)
-    places = [tuple(place) for place in rng.integers(0, 2**32, (5, length)).tolist()]
-    places += [(0,) * length, (2**32 - 1,) * length]
-    for place, found in zip(places, streams(seed, places), strict=True):
-        np.testing.assert_array_equal(found.random(20), stream(seed, *place).random(20))
 
 
 @pytest.mark.parametrize(

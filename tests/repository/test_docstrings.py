@@ -1,4 +1,4 @@
-"""Public names are documented: sections in NumPy style, and an example that runs."""
+"""Public names have docstrings in NumPy style with an example."""
 
 import inspect
 from functools import cached_property
