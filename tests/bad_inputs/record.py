@@ -23,11 +23,13 @@ _HEAD = re.compile(r"^name = (.*)\n(code = .*\n)?", re.MULTILINE)
 
 def main() -> None:
     signal.signal(signal.SIGALRM, _time_out)
-    refusals = {name: made for name in cases() if (made := _run(name)) is not None}
+    refusals = {name: result for name in cases() if (result := _run(name)) is not None}
     recorded = messages() if MESSAGES.exists() else {}
     recorded = {name: text for name, text in recorded.items() if name in cases()}
     recorded |= {
-        name: made.message for name, made in refusals.items() if "mentions" not in cases()[name]
+        name: result.message
+        for name, result in refusals.items()
+        if "mentions" not in cases()[name]
     }
     MESSAGES.write_text(
         json.dumps(recorded, indent=0, sort_keys=True, ensure_ascii=False) + "\n", "utf-8"

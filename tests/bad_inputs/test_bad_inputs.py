@@ -33,5 +33,5 @@ def test_corpus_is_large_and_messages_are_one_line():
     assert len(cases()) >= 200
     assert {*messages()} == {name for name, case in cases().items() if "mentions" not in case}
     for name, message in messages().items():
-        rest = message.split("\n")[1:]
-        assert all(line.startswith(("  line ", "Hint: ")) for line in rest), name  # bad rows
+        _, *details = message.split("\n")
+        assert all(line.startswith(("  line ", "Hint: ")) for line in details), name  # bad rows

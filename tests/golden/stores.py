@@ -1,4 +1,4 @@
-"""Golden stores: journals written by earlier code, and what the commands say about them.
+"""Golden stores: journals written by earlier code, and what the commands print about them.
 
     python -m tests.golden.stores              # writes present.db, if there is none
 
@@ -64,7 +64,7 @@ EXPERIMENTS = {  # name: problem, policy, options
 }
 
 
-def make(path):
+def write_store(path):
     """Write a store in which every policy decides, and events of every kind occur."""
     for index, (name, (problem, policy, options)) in enumerate(EXPERIMENTS.items()):
         with Experiment.create(

@@ -88,7 +88,7 @@ def _default(value):
 
 
 def http():
-    """Return the content of `openapi.json`: parameters, bodies and answers of every operation."""
+    """Return the content of `openapi.json`: parameters, bodies and responses of every operation."""
     description = make_app(ExperimentRegistry(MemoryStorage()), Settings()).openapi()
     schemas = description["components"]["schemas"]
     page = {"security schemes": description["components"]["securitySchemes"]}
@@ -134,7 +134,7 @@ def every_command(command=main, words=("dowise",)):
 def options():
     """Return the content of `options.json`: arguments and options of every command."""
     return {
-        " ".join(words): [_parameter(each) for each in command.params]
+        " ".join(words): [_parameter(parameter) for parameter in command.params]
         for words, command in every_command()
     }
 

@@ -5,7 +5,7 @@ from golden.record import as_recorded, assert_close, content, recorded
 
 
 @pytest.mark.parametrize("part", ["documents", "texts"])
-def test_the_documents_are_as_recorded(part):
+def test_documents_are_as_recorded(part):
     assert_close(as_recorded(content(part)), recorded(part), part)
 
 
@@ -14,6 +14,6 @@ def test_every_command_with_json_has_a_document():
     with_json = {
         name.split()[1]
         for name, options in recorded("options").items()
-        if any("--json" in each["names"] for each in options)
+        if any("--json" in option["names"] for option in options)
     }
     assert commands == with_json

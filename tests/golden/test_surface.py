@@ -5,12 +5,12 @@ from golden.record import as_recorded, content, recorded
 
 
 @pytest.mark.parametrize("part", ["surface", "openapi", "options"])
-def test_the_surface_is_as_recorded(part):
-    found, expected = as_recorded(content(part)), recorded(part)
-    assert found.keys() == expected.keys()
+def test_surface_is_as_recorded(part):
+    current, expected = as_recorded(content(part)), recorded(part)
+    assert current.keys() == expected.keys()
     for name in expected:
-        assert found[name] == expected[name], name
+        assert current[name] == expected[name], name
 
 
-def test_the_help_of_every_command_is_as_recorded():
+def test_help_of_every_command_is_as_recorded():
     assert content("help") == recorded("help")

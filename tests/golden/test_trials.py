@@ -1,4 +1,4 @@
-"""Simulated trials are those that were recorded."""
+"""Simulated trials are as recorded."""
 
 import pytest
 from golden.record import recorded
@@ -8,5 +8,5 @@ RECORDED = recorded("trials")
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_the_trials_are_as_recorded(name):
+def test_trials_are_as_recorded(name):
     assert digest(name) == RECORDED[name]

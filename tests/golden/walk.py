@@ -117,8 +117,8 @@ def _page_walks(walk, store):
             for _ in range(2):  # the second time everything is loaded
                 assert browser.get(address).status_code == 200
             reads.clear()
-            found = walk.figures(lambda address=address: browser.get(address))
-            figures[f"page {page}"] = found | {"store_reads": len(reads) // TIMES}
+            figures_of_page = walk.figures(lambda address=address: browser.get(address))
+            figures[f"page {page}"] = figures_of_page | {"store_reads": len(reads) // TIMES}
     return figures
 
 

@@ -9,17 +9,17 @@ RECORDED = {part: recorded(part) for part in ("decisions", "decision_cases", "sm
 
 
 @pytest.mark.parametrize(("name", "policy"), PARTS)
-def test_the_arms_of_long_runs_are_as_recorded(name, policy):
+def test_arms_of_long_runs_are_as_recorded(name, policy):
     assert decisions(name, policy) == RECORDED["decisions"][name][policy]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_decisions_are_as_recorded(case):
+def test_decisions_are_as_recorded(case):
     assert_close(as_recorded(outcome_of(case)), RECORDED["decision_cases"][case.name])
 
 
 @pytest.mark.parametrize("case", SMALL_PRIORS, ids=lambda case: case.name)
-def test_the_decisions_with_small_priors_are_as_recorded(case):
+def test_decisions_with_small_priors_are_as_recorded(case):
     assert_close(as_recorded(outcome_of(case)), RECORDED["small_priors"][case.name])
 
 
