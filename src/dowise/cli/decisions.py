@@ -36,11 +36,7 @@ _unrelated_option = flag_option(
 )
 
 
-@command("""\
-  dowise ask ward.db -c Age=1
-  dowise ask ward.db -c Age=1 --forbid 'do(Dose=high)'
-  dowise ask ward.db -c Age=0 --request-id 2026-03-02/17
-  dowise ask ward.db -c Age=0 -n 5 --json""")
+@command()
 @store_command(policies=True)
 @context_option("What is known before the choice; once for each context variable.")
 @click.option(
@@ -78,6 +74,12 @@ def ask(
 
     If your reasons to allow or forbid arms also affect the outcome and are not in the context,
     learning is biased: see --no-learn-restricted of `dowise new`.
+
+    Examples:
+      dowise ask ward.db -c Age=1
+      dowise ask ward.db -c Age=1 --forbid 'do(Dose=high)'
+      dowise ask ward.db -c Age=0 --request-id 2026-03-02/17
+      dowise ask ward.db -c Age=0 -n 5 --json
     """
     with target.open() as experiment:
         values = parse_context(context, experiment.problem.context)
@@ -92,11 +94,7 @@ def ask(
             print_json({"decisions": [decision.as_dict() for decision in decisions]})
 
 
-@command("""\
-  dowise tell ward.db 1 Frailty=0
-  dowise tell ward.db 1 Recovery=1
-  dowise tell ward.db 2 Frailty= Recovery=0
-  dowise tell ward.db 3 --played 'do(Dose=low)' Recovery=1""")
+@command()
 @store_command()
 @decision_argument
 @_values_argument
@@ -109,6 +107,12 @@ def tell(
 
     The context and what the arm set are already known. `Frailty=` records that a value is missing
     for good. Telling the same again changes nothing; `dowise amend` corrects.
+
+    Examples:
+      dowise tell ward.db 1 Frailty=0
+      dowise tell ward.db 1 Recovery=1
+      dowise tell ward.db 2 Frailty= Recovery=0
+      dowise tell ward.db 3 --played 'do(Dose=low)' Recovery=1
     """
     outcome = parse_values(values)
     _change_case(
@@ -116,10 +120,7 @@ def tell(
     )
 
 
-@command("""\
-  dowise amend ward.db 1 Recovery=0 --reason "typing error"
-  dowise amend ward.db 1 Age=0 --reason "wrong file"
-  dowise amend ward.db 3 --played 'do(Dose=none)' --reason "misheard" """)
+@command()
 @store_command()
 @decision_argument
 @_values_argument
@@ -134,19 +135,29 @@ def amend(
     as_json: bool,
     **played: Any,
 ) -> None:
-    """Correct the outcome or the context of decision ID; the journal keeps the earlier values."""
+    """Correct the outcome or the context of decision ID; the journal keeps the earlier values.
+
+    Examples:
+      dowise amend ward.db 1 Recovery=0 --reason "typing error"
+      dowise amend ward.db 1 Age=0 --reason "wrong file"
+      dowise amend ward.db 3 --played 'do(Dose=none)' --reason "misheard"
+    """
     outcome = parse_values(values)
     _change_case(
         target, as_json, lambda experiment: experiment.amend(number, outcome, reason, **played)
     )
 
 
-@command('  dowise withdraw ward.db 2 --reason "moved away"')
+@command()
 @store_command()
 @decision_argument
 @reason_option
 def withdraw(target: StoreTarget, number: int, reason: str, as_json: bool) -> None:
-    """Close a pending decision that will not get an outcome."""
+    """Close a pending decision that will not get an outcome.
+
+    Examples:
+      dowise withdraw ward.db 2 --reason "moved away"
+    """
     _change_case(target, as_json, lambda experiment: experiment.withdraw(number, reason))
 
 
@@ -167,9 +178,7 @@ def _change_case(
             _print_case(experiment, target, case, outcome)
 
 
-@command("""\
-  dowise erase ward.db 2 --reason "asked to be forgotten"
-  dowise erase ward.db 2 --reason "asked to be forgotten" --yes""")
+@command()
 @store_command()
 @decision_argument
 @reason_option
@@ -179,6 +188,10 @@ def erase(target: StoreTarget, number: int, reason: str, yes: bool, as_json: boo
 
     The journal records that it was erased, and still verifies. Exports and backups are yours to
     erase.
+
+    Examples:
+      dowise erase ward.db 2 --reason "asked to be forgotten"
+      dowise erase ward.db 2 --reason "asked to be forgotten" --yes
     """
     from dowise.experiment.tell import validate_reason
 

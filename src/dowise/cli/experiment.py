@@ -41,14 +41,7 @@ _MAX_ARMS = 8  # arms, or values of the reward, that are listed
 _MAX_LINE = 66  # characters of a list of arms; longer lists have a line per arm
 
 
-@command(
-    """\
-  dowise new ward.db ward.toml
-  dowise new ward.db ward.toml --data past.csv --policy ts
-  dowise new postgresql://ann@host/trials ward.toml --name ward-7
-  dowise new ward.db ward.toml --policy ids --option samples=5000 --prior 0.5""",
-    policies=True,
-)
+@command(policies=True)
 @store_command(
     policies=True, name_help="Name of the experiment; by default that of the problem or its file."
 )
@@ -82,6 +75,12 @@ def new(
     STORE is a file, which is created if needed, or a URL: sqlite:///ward.db,
     postgresql://user@host/base, or that of a `dowise serve`, http://127.0.0.1:8000. It holds any
     number of experiments.
+
+    Examples:
+      dowise new ward.db ward.toml
+      dowise new ward.db ward.toml --data past.csv --policy ts
+      dowise new postgresql://ann@host/trials ward.toml --name ward-7
+      dowise new ward.db ward.toml --policy ids --option samples=5000 --prior 0.5
     """
     from dowise.experiment.advice import soft_advice
     from dowise.policies.registry import is_known
@@ -114,13 +113,7 @@ def new(
             _print_new(experiment, target, records, advice)
 
 
-@command(
-    """\
-  dowise revise ward.db --problem ward2.toml --reason "age was missing in the graph"
-  dowise revise ward.db --policy ts --reason "faster"
-  dowise revise ward.db --option floor=0.1 --reason "to evaluate others" """,
-    policies=True,
-)
+@command(policies=True)
 @store_command(policies=True)
 @click.option("--problem", metavar="PROBLEM", help="Problem to use from now on.")
 @policy_option()
@@ -141,6 +134,11 @@ def revise(
     """Change the problem, policy or prior from now on; past records are counted again.
 
     Options that are not specified stay as they are; another policy starts with its defaults.
+
+    Examples:
+      dowise revise ward.db --problem ward2.toml --reason "age was missing in the graph"
+      dowise revise ward.db --policy ts --reason "faster"
+      dowise revise ward.db --option floor=0.1 --reason "to evaluate others"
     """
     options = _policy_options(pairs, prior) or None
     if all(change is None for change in (problem, policy, options, learn_restricted)):
@@ -166,13 +164,7 @@ def revise(
         print_blocks(title, *_config_blocks(experiment), *usage.document().blocks)
 
 
-@command(
-    """\
-  dowise import ward.db past.csv
-  dowise import ward.db past.parquet --skip-bad
-  dowise import ward.db january.csv --again""",
-    name="import",
-)
+@command(name="import")
 @store_command()
 @click.argument("file", type=click.Path(path_type=Path))
 @flag_option("--skip-bad", "Leave out bad rows; they are still listed.")
@@ -185,6 +177,11 @@ def import_records(
     The column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are
     missing values; so are NA, N/A, nan and null unless they are labels. If a row is bad, nothing is
     imported and the bad rows are listed.
+
+    Examples:
+      dowise import ward.db past.csv
+      dowise import ward.db past.parquet --skip-bad
+      dowise import ward.db january.csv --again
     """
     with target.open() as experiment:
         records = _read_records(file, experiment.problem)

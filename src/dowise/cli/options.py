@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,24 +55,23 @@ class _CommandWithPolicies(click.Command):
 
 
 def command(
-    examples: str, policies: bool = False, name: str | None = None
+    name: str | None = None, policies: bool = False
 ) -> Callable[[CommandFunction], click.Command]:
-    """Make a function a command whose help ends with examples.
+    """Make a function a command. Its docstring is the help, with "Examples:" at the end.
 
     Parameters
     ----------
-    examples : str
-        Lines that can be typed.
-    policies : bool
-        True lists the policies in the help.
     name : str, optional
         Name of the command, if it differs from that of the function.
+    policies : bool
+        True lists the policies in the help.
     """
     kind = _CommandWithPolicies if policies else click.Command
-    decorate = click.command(name, cls=kind, epilog="\b\nExamples:\n" + examples)
 
     def register(function: CommandFunction) -> click.Command:
-        registered = decorate(function)
+        text, _, examples = inspect.cleandoc(function.__doc__ or "").partition("\nExamples:\n")
+        epilog = f"\b\nExamples:\n{examples}"
+        registered = click.command(name, cls=kind, help=text, epilog=epilog)(function)
         registered.params.sort(key=lambda parameter: parameter.name in _LISTED_LAST)
         return registered
 

@@ -33,10 +33,14 @@ _MAX_EDGES = 12  # in a sentence; --json lists them all
 _NOTABLE_ODDS_RATIO = 3.0  # of a doubtful edge, compared with its prior
 
 
-@command("  dowise problems")
+@command()
 @json_option
 def problems(as_json: bool) -> None:
-    """List the built-in problems."""
+    """List the built-in problems.
+
+    Examples:
+      dowise problems
+    """
     from dowise.problem import builtin_names
 
     loaded = [(name, read_problem(name)) for name in builtin_names()]
@@ -53,15 +57,18 @@ def problems(as_json: bool) -> None:
     print_blocks(Table(columns, rows, right=("variables", "arms")))
 
 
-@command("""\
-  dowise arms healthcare
-  dowise arms my-problem.toml --picture graph.svg
-  dowise arms task3 --json""")
+@command()
 @problem_argument
 @json_option
 @figure_option("--picture", "the graph, with roles in colour,")
 def arms(problem: str, as_json: bool, picture: Path | None) -> None:
-    """List the interventions that can be optimal."""
+    """List the interventions that can be optimal.
+
+    Examples:
+      dowise arms healthcare
+      dowise arms my-problem.toml --picture graph.svg
+      dowise arms task3 --json
+    """
     loaded = read_problem(problem)
     if picture is not None:
         from dowise.plotting import draw
@@ -78,10 +85,7 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
         click.echo(f"\nThe graph is drawn in {picture}")
 
 
-@command("""\
-  dowise formulas task1
-  dowise formulas task2 --latex > formulas.tex
-  dowise formulas insurance --all""")
+@command()
 @problem_argument
 @json_option
 @flag_option("--latex", "Print LaTeX instead of text, and nothing else.")
@@ -94,6 +98,11 @@ def formulas(problem: str, as_json: bool, latex: bool, show_all: bool) -> None:
     intervention then do not count in it. Then, for each intervention set, the formulas by which its
     reward can be estimated from experiments on other sets (z²ID); P_{X=x} is the distribution under
     do(X=x). A lower-case letter is any value of its variable: Z=z.
+
+    Examples:
+      dowise formulas task1
+      dowise formulas task2 --latex > formulas.tex
+      dowise formulas insurance --all
     """
     loaded = read_problem(problem)
     if as_json:
@@ -104,11 +113,7 @@ def formulas(problem: str, as_json: bool, latex: bool, show_all: bool) -> None:
         _print_formulas(loaded, latex, show_all)
 
 
-@command("""\
-  dowise bounds task1 --horizon 1000
-  dowise bounds healthcare --horizon 500 --policy-samples 100000
-  dowise bounds task1 --horizon 500 --certify
-  dowise bounds my-problem.toml --horizon 1000 --json""")
+@command()
 @problem_argument
 @json_option
 @integer_option("--horizon", "T", "Number of rounds.", required=True)
@@ -140,6 +145,12 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
 
     The bounds start from the prior, before anything is observed. Theorems 1 and 2 are evaluated
     along one run of Thompson Sampling in a world drawn from the prior.
+
+    Examples:
+      dowise bounds task1 --horizon 1000
+      dowise bounds healthcare --horizon 500 --policy-samples 100000
+      dowise bounds task1 --horizon 500 --certify
+      dowise bounds my-problem.toml --horizon 1000 --json
     """
     from dowise.simulation import bounds as compute_bounds
 
@@ -152,10 +163,7 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
         print_document(result.document())
 
 
-@command("""\
-  dowise check task2 records.csv
-  dowise check ward.toml records.parquet --alpha 0.01 --strict
-  dowise check ward.toml records.csv --json --picture ward.svg""")
+@command()
 @problem_argument
 @click.argument("data", type=click.Path(path_type=Path))
 @json_option
@@ -178,6 +186,11 @@ def check(
     DATA is a CSV or Parquet file with a row for each record and a column for each variable. The
     column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are missing
     values.
+
+    Examples:
+      dowise check task2 records.csv
+      dowise check ward.toml records.parquet --alpha 0.01 --strict
+      dowise check ward.toml records.csv --json --picture ward.svg
     """
     from dowise.belief import Belief
     from dowise.belief.evidence import likely_soft_edges

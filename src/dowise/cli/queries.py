@@ -44,12 +44,7 @@ def _print_result(document: Document, figure: Path | None = None) -> None:
         click.echo(f"\nDrawn in {figure}")
 
 
-@command("""\
-  dowise status ward.db
-  dowise status ward.db -c Age=1 --tolerance 0.01
-  dowise status ward.db --rounds 200
-  dowise status ward.db --figure ward.png
-  dowise status ward.db --json""")
+@command()
 @store_command(writes=False, policies=True)
 @context_option("Show this context only; once for each context variable.")
 @click.option(
@@ -85,6 +80,13 @@ def status(
     probability that it is the best, and how often it was played; the expected loss of stopping now,
     in the reward's units, and with --rounds what continuing is worth; pending decisions; what could
     not be used and why; what the records say about the graph.
+
+    Examples:
+      dowise status ward.db
+      dowise status ward.db -c Age=1 --tolerance 0.01
+      dowise status ward.db --rounds 200
+      dowise status ward.db --figure ward.png
+      dowise status ward.db --json
     """
     from dowise.plotting.figures import check_path
 
@@ -103,10 +105,7 @@ def status(
         _print_result(result.document(tolerance), figure)
 
 
-@command("""\
-  dowise explain ward.db 12
-  dowise explain ward.db 12 --figure then.svg
-  dowise explain ward.db 12 --json""")
+@command()
 @store_command(writes=False, policies=True)
 @decision_argument
 @figure_option("--figure", "the intervals as they were then")
@@ -115,6 +114,11 @@ def explain(target: StoreTarget, as_json: bool, number: int, figure: Path | None
 
     What was known when it was made, what each arm was expected to cost and to teach, and why this
     one was chosen.
+
+    Examples:
+      dowise explain ward.db 12
+      dowise explain ward.db 12 --figure then.svg
+      dowise explain ward.db 12 --json
     """
     with target.open() as experiment, _track_journal(target, "Reading the journal") as track_events:
         result = experiment.explain(number, track_events)
@@ -126,9 +130,7 @@ def explain(target: StoreTarget, as_json: bool, number: int, figure: Path | None
         _print_result(result.document(), figure)
 
 
-@command("""\
-  dowise export ward.db ward.csv
-  dowise export ward.db ward.parquet""")
+@command()
 @store_command(writes=False)
 @click.argument("file", type=click.Path(path_type=Path))
 def export(target: StoreTarget, as_json: bool, file: Path) -> None:
@@ -137,6 +139,10 @@ def export(target: StoreTarget, as_json: bool, file: Path) -> None:
     FILE ends in .csv or .parquet. It has a row for each decision, including pending and withdrawn
     ones: id, asked_at, status, arm (what was played), probability, probabilities and allowed (as
     JSON), then the variables, empty if a value is missing. `dowise import` reads it back.
+
+    Examples:
+      dowise export ward.db ward.csv
+      dowise export ward.db ward.parquet
     """
     with target.open() as experiment, spinner("Writing …"):
         rows = experiment.export(file)
@@ -146,13 +152,7 @@ def export(target: StoreTarget, as_json: bool, file: Path) -> None:
         click.echo(f"{pluralize(rows, 'decision')} in {file}")
 
 
-@command(
-    """\
-  dowise evaluate ward.db ts
-  dowise evaluate ward.db ids --option samples=200 --level 0.95
-  dowise evaluate ward.db 'do(Dose=low)'""",
-    policies=True,
-)
+@command(policies=True)
 @store_command(writes=False, policies=True)
 @click.argument("policy", callback=import_policy)
 @options_option
@@ -171,6 +171,11 @@ def evaluate(
     POLICY is the name of a policy, or an arm that would always have been played. The estimates are
     inverse propensity and doubly robust, with intervals that hold for adaptively collected data. If
     the policy would have played what had probability 0, inverse propensity is refused.
+
+    Examples:
+      dowise evaluate ward.db ts
+      dowise evaluate ward.db ids --option samples=200 --level 0.95
+      dowise evaluate ward.db 'do(Dose=low)'
     """
     with target.open() as experiment, _track_journal(target, "Evaluating") as track_events:
         result = experiment.evaluate(policy, parse_options(pairs), level, track_events)
@@ -180,11 +185,7 @@ def evaluate(
         _print_result(result.document())
 
 
-@command("""\
-  dowise audit ward.db
-  dowise audit ward.db --head 412:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
-  dowise audit ward.db --head 412:9f86d081884c
-  dowise audit ward.db --json""")
+@command()
 @store_command(writes=False, policies=True)
 @click.option(
     "--head",
@@ -199,6 +200,11 @@ def audit(process: click.Context, target: StoreTarget, as_json: bool, head: str 
     Names the first event that was changed, removed or moved, or the first decision that does not
     follow, and exits with status 1. Decisions made by another version or processor are reported
     separately.
+
+    Examples:
+      dowise audit ward.db
+      dowise audit ward.db --head 412:9f86d081884c
+      dowise audit ward.db --json
     """
     with target.open() as experiment, _track_journal(target, "Auditing") as track_events:
         result = experiment.audit(head, track_events)

@@ -32,11 +32,7 @@ if TYPE_CHECKING:
 _CLOSE_TIMEOUT = 2.0  # seconds to close the store after the last request
 
 
-@command("""\
-  dowise serve ward.db
-  dowise serve ward.db --port 8080 --open
-  dowise serve ward.db --url https://ward.example.org
-  dowise serve ward.db --host ward.local --certificate ward.pem --key ward.key""")
+@command()
 @click.argument("store")
 @click.option(
     "--host",
@@ -70,6 +66,12 @@ def serve(
 
     Prints a link that logs in a browser as an admin, once. Create tokens for others with
     `dowise token`. Everything is compiled and read before the port opens; Ctrl-C stops the server.
+
+    Examples:
+      dowise serve ward.db
+      dowise serve ward.db --port 8080 --open
+      dowise serve ward.db --url https://ward.example.org
+      dowise serve ward.db --host ward.local --certificate ward.pem --key ward.key
     """
     import_extra("uvicorn", "web", "serving an experiment")
     import_extra("fastapi", "web", "serving an experiment")
@@ -131,12 +133,7 @@ _PERMISSIONS = {
 }
 
 
-@command("""\
-  dowise token ward.db --role ask --name ward-7
-  dowise token ward.db --role read --name "Dr. Zoë" --days 30
-  dowise token ward.db --role admin --link
-  dowise token ward.db
-  dowise token ward.db --revoke 2""")
+@command()
 @click.argument("store")
 @click.option(
     "--role", metavar="ROLE", help="Create a token with this role: read, tell, ask or admin."
@@ -171,6 +168,13 @@ def token(
     --role creates a token and prints its secret once; STORE keeps only a hash of it. Without --role
     tokens are listed. Each role includes those before it: read (view everything), tell (tell, amend
     and withdraw), ask (ask for decisions), admin (everything else).
+
+    Examples:
+      dowise token ward.db --role ask --name ward-7
+      dowise token ward.db --role read --name "Dr. Zoë" --days 30
+      dowise token ward.db --role admin --link
+      dowise token ward.db
+      dowise token ward.db --revoke 2
     """
     from dowise.experiment.storage import open_storage
 

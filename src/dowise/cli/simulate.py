@@ -53,19 +53,7 @@ _band_option = click.option(
 )
 
 
-@command(
-    """\
-  dowise simulate task1 --policies ids,ts,ucb --horizon 500 --trials 100
-  dowise simulate task1 task3 --policies ids,ts --trials 500 --out races/first
-  dowise simulate task1 --policies ids,ts --trials 40 --expected
-  dowise simulate alarm --world bif --policies ids,ts
-  dowise simulate ward.toml --policies ids,bernoulli-ts --strong
-  dowise simulate task1 --policies ids,few=ids,z2-ts --option few.samples=50 \\
-    --option z2-ts.refresh=0.05 --figure race.png
-  dowise simulate task1 --policies ids,my_policies:Greedy --option my_policies:Greedy.explore=0.1
-  dowise simulate chordal-15-0.1 --policies ts,z2-ts --cluster tcp://10.0.0.5:8786""",
-    policies=True,
-)
+@command(policies=True)
 @click.argument("problems", nargs=-1, required=True, metavar="PROBLEM...")
 @click.option(
     "--policies",
@@ -147,6 +135,17 @@ def simulate(
     that differences are paired. With --world bif the worlds are not drawn: a problem whose graph
     comes from a .bif file (alarm, asia, …) has the numbers of that file in every trial. Results do
     not depend on the number of workers.
+
+    Examples:
+      dowise simulate task1 --policies ids,ts,ucb --horizon 500 --trials 100
+      dowise simulate task1 task3 --policies ids,ts --trials 500 --out races/first
+      dowise simulate task1 --policies ids,ts --trials 40 --expected
+      dowise simulate alarm --world bif --policies ids,ts
+      dowise simulate ward.toml --policies ids,bernoulli-ts --strong
+      dowise simulate task1 --policies ids,few=ids,z2-ts --option few.samples=50 \\
+        --option z2-ts.refresh=0.05 --figure race.png
+      dowise simulate task1 --policies ids,mine:Greedy --option mine:Greedy.explore=0.1
+      dowise simulate chordal-15-0.1 --policies ts,z2-ts --cluster tcp://10.0.0.5:8786
     """
     from dowise.environments import network_world
     from dowise.simulation import simulate as run
@@ -182,11 +181,7 @@ def simulate(
             click.echo(f"The regret is drawn in {figure}")
 
 
-@command("""\
-  dowise reproduce --quick --out out/quick
-  dowise reproduce --out out/full
-  dowise reproduce task3 healthcare --trials 100 --out out/two
-  dowise reproduce missing-arrow right-graph --trials 100 --out out/wrong""")
+@command()
 @click.argument("panels", nargs=-1, metavar="[PANEL]...")
 @flag_option("--quick", "40 trials instead of 500: about two minutes.")
 @integer_option("--trials", "K", "Trials per panel.", minimum=2)
@@ -214,6 +209,12 @@ def reproduce(panels: tuple[str, ...], **options: Any) -> None:
     Beyond the paper, only if named: hidden causes in bow, front-door, instrument, task2-hidden,
     task3-hidden, two-causes, each also with -strong at its end; and wrong graphs in missing-arrow,
     missing-cause, missing-arrow-7, right-graph.
+
+    Examples:
+      dowise reproduce --quick --out out/quick
+      dowise reproduce --out out/full
+      dowise reproduce task3 healthcare --trials 100 --out out/two
+      dowise reproduce missing-arrow right-graph --trials 100 --out out/wrong
     """
     from dowise.simulation.reproduce import reproduce as run
 
@@ -229,15 +230,7 @@ def _set_stop_message(out: Path | None) -> None:
         set_stop_message(f"; finished results are kept in {out}, and the same command continues")
 
 
-@command(
-    """\
-  dowise rehearse task2 --horizon 200
-  dowise rehearse ward.toml --horizon 300 --delay 20 --tolerance 0.02
-  dowise rehearse ward.toml --horizon 300 --prior prior.toml --figure rehearsal.png
-  dowise rehearse ward.toml --horizon 300 --policy ts --worlds 100 --json
-  dowise rehearse ward.toml --horizon 300 --policy my_policies:Greedy --option explore=0.1""",
-    policies=True,
-)
+@command(policies=True)
 @problem_argument
 @integer_option("--horizon", "T", "Number of rounds.", required=True)
 @integer_option(
@@ -279,6 +272,13 @@ def rehearse(
     Shows what to expect: the regret, compared with random choices; how sure you will be which arm
     is best, and how often rightly; and after how many rounds `dowise status` will advise to stop.
     Nothing is written except the figure.
+
+    Examples:
+      dowise rehearse task2 --horizon 200
+      dowise rehearse ward.toml --horizon 300 --delay 20 --tolerance 0.02
+      dowise rehearse ward.toml --horizon 300 --prior prior.toml --figure rehearsal.png
+      dowise rehearse ward.toml --horizon 300 --policy ts --worlds 100 --json
+      dowise rehearse ward.toml --horizon 300 --policy mine:Greedy --option explore=0.1
     """
     from dowise.experiment.rehearsal import rehearse as play
 
