@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
-from dowise._core.document import Block, Paragraph, Table, format_number
 from dowise.cli.arguments import parse_options, parse_policies, parse_policy_options, read_problem
-from dowise.cli.console import print_blocks, print_document, print_json, progress_bars
+from dowise.cli.console import print_document, print_json, progress_bars
 from dowise.cli.options import (
     Number,
     command,
@@ -30,11 +28,6 @@ from dowise.cli.options import (
     seed_option,
 )
 from dowise.cli.signals import set_stop_message
-
-if TYPE_CHECKING:
-    from dowise.experiment.rehearsal import Rehearsal
-
-_MAX_POINTS = 11  # of the curves of a rehearsal
 
 _workers_option = integer_option(
     "--workers",
@@ -304,7 +297,7 @@ def rehearse(
     if as_json:
         print_json(rehearsal.as_dict())
         return
-    print_blocks(*_rehearsal_blocks(rehearsal))
+    print_document(rehearsal.document())
     if figure is not None:
         click.echo(f"\nThe rehearsal is drawn in {figure}")
 
@@ -319,42 +312,3 @@ def _parse_prior(text: str | None) -> Any:
         from dowise.problem.prior import parse_prior
 
         return read_file(text, parse_prior)
-
-
-def _rehearsal_blocks(rehearsal: Rehearsal) -> Iterator[Block]:
-    """The sentences, then the curves at some rounds."""
-    yield from rehearsal.document().blocks
-    points = _spread_evenly(rehearsal.curve(), _MAX_POINTS)
-    columns = ("round", "regret", "at random", "stopping", "truly", "sure", "right", "advised")
-    yield Table(
-        columns,
-        tuple(
-            (
-                f"{point['round']:,}",
-                format_number(point["regret"].mean),
-                format_number(point["at_random"]),
-                format_number(point["stopping"].mean),
-                format_number(point["cost"].mean),
-                f"{100 * point['sure'].mean:.0f} %",
-                f"{100 * point['best']:.0f} %",
-                f"{100 * point['stopped']:.0f} %",
-            )
-            for point in points
-        ),
-        right=columns,
-    )
-    means = "Means over worlds, as in the figure. " if rehearsal.worlds > 1 else ""
-    yield Paragraph(
-        f"{means}stopping: expected loss per round if you stop then; truly: the actual loss; sure: "
-        "chance that the arm that looks best is the best, by what is known; right: share of worlds "
-        "where it is, in every context; advised: share of worlds where the advice was to stop by "
-        "then."
-    )
-
-
-def _spread_evenly(points: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """Return at most `limit` points, evenly spread, including the first and the last."""
-    last = len(points) - 1
-    if last < limit:
-        return points
-    return [points[i] for i in sorted({round(i * last / (limit - 1)) for i in range(limit)})]

@@ -24,6 +24,8 @@ from dowise._core.document import (
     Document,
     Documented,
     Heading,
+    Paragraph,
+    Table,
     format_number,
     pluralize,
 )
@@ -43,6 +45,7 @@ from dowise.problem import Problem
 from dowise.simulation.executors import run_jobs
 
 RANGE = (0.05, 0.95)  # of the worlds
+_MAX_POINTS = 11  # of the curves in a document
 _EXACT = 1e-12  # a regret below this is none
 
 Floats = NDArray[np.float64]
@@ -216,9 +219,31 @@ class Rehearsal(Documented):
         ]
 
     def document(self) -> Document:
-        """Return the result in sentences."""
-        first, *rest = self.sentences()
-        return Document((Heading(first), BulletList(tuple(rest))))
+        """Return the result in sentences, and its curves at some rounds."""
+        title, *sentences = self.sentences()
+        columns = ("round", "regret", "at random", "stopping", "truly", "sure", "right", "advised")
+        rows = tuple(
+            (
+                f"{point['round']:,}",
+                format_number(point["regret"].mean),
+                format_number(point["at_random"]),
+                format_number(point["stopping"].mean),
+                format_number(point["cost"].mean),
+                f"{100 * point['sure'].mean:.0f} %",
+                f"{100 * point['best']:.0f} %",
+                f"{100 * point['stopped']:.0f} %",
+            )
+            for point in _spread_evenly(self.curve(), _MAX_POINTS)
+        )
+        means = "Means over worlds, as in the figure. " if self.worlds > 1 else ""
+        legend = (
+            f"{means}stopping: expected loss per round if you stop then; truly: the actual loss; "
+            "sure: chance that the arm that looks best is the best, by what is known; right: share "
+            "of worlds where it is, in every context; advised: share of worlds where the advice "
+            "was to stop by then."
+        )
+        table = Table(columns, rows, right=columns)
+        return Document((Heading(title), BulletList(tuple(sentences)), table, Paragraph(legend)))
 
     @property
     def _everywhere(self) -> str:
@@ -250,6 +275,14 @@ class Rehearsal(Documented):
             return f"{advice} comes {when}. {cost}."
         ends = f"{came.low:,.0f} to {came.high:,.0f}"
         return f"{advice} comes {when} (median; 90 % of {whose}: {ends}). {cost} on average."
+
+
+def _spread_evenly(points: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """Return at most `limit` points, evenly spread, including the first and the last."""
+    last = len(points) - 1
+    if last < limit:
+        return points
+    return [points[i] for i in sorted({round(i * last / (limit - 1)) for i in range(limit)})]
 
 
 def _percent(share: float) -> str:
