@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from dowise import Belief, Environment, Problem, load_problem, make_environment
 from dowise._core.files import write_text
 from dowise._core.types import FloatArray
 from dowise.experiment.evaluation import Decide, Learn, LoggedDecision, Replay, Step, evaluate
-from dowise.experiment.evaluation.estimators import Estimated, doubly_robust
+from dowise.experiment.evaluation.estimators import IntervalEstimate, doubly_robust
 from dowise.problem import Record
 
 HERE = Path(__file__).parent
@@ -117,11 +116,6 @@ def played(
     return steps, np.array(means)
 
 
-def beginning(found: Replay, rounds: int) -> Replay:
-    """The first decisions."""
-    return replace(found, **{name: part[:rounds] for name, part in vars(found).items()})
-
-
 class Held(NamedTuple):
     """Of one world: whether intervals hold the truth, and how wide they are."""
 
@@ -135,7 +129,7 @@ class Held(NamedTuple):
     unsupported: float
 
 
-def holds(found: Estimated, truth: float) -> bool:
+def holds(found: IntervalEstimate, truth: float) -> bool:
     """Up to rounding."""
     return bool(found.low - 1e-9 <= truth <= found.high + 1e-9)
 
@@ -145,7 +139,7 @@ def measured(found: Replay, means: FloatArray) -> Held:
     rounds, values = len(found), (found.target * means).sum(axis=1)
     versus = found.target - found.logged
     looks = [
-        holds(doubly_robust(beginning(found, n), found.target[:n], LEVEL), values[:n].mean())
+        holds(doubly_robust(found[:n], found.target[:n], LEVEL), values[:n].mean())
         for n in np.linspace(rounds / LOOKS, rounds, LOOKS).astype(int)
         if n
     ]
@@ -171,7 +165,7 @@ def trial(
     steps, means = played(world, player, rounds, rng, delay)
     arm = problem.arms[seed % len(problem.arms)] if target == "one arm" else target
     found, few = evaluate(problem, steps, arm, level=LEVEL).replay, rounds // 5
-    return measured(beginning(found, few), means[:few]), measured(found, means)
+    return measured(found[:few], means[:few]), measured(found, means)
 
 
 def table(worlds: int, rounds: int) -> str:

@@ -151,7 +151,7 @@ def test_a_tail_that_was_written_anew_is_found_by_a_head_that_was_kept():
 
 @pytest.mark.parametrize("head", ["12", "x:y", "1:2:3", 5, (1,), ("a", "b")])
 def test_heads_that_are_none(head):
-    with pytest.raises(DowiseError, match="must read NUMBER:HASH"):
+    with pytest.raises(DowiseError, match="must have the form NUMBER:HASH"):
         new().audit(head)
 
 
@@ -161,7 +161,7 @@ def test_a_body_in_the_form_of_an_erased_one_is_found(whole):
         if not event.is_erased:
             events[place] = event.erased()
             found = finding(whole)
-            assert found.event == place + 1 and "what it says is gone" in found.why, event.kind
+            assert found.event == place + 1 and "its content is missing" in found.why, event.kind
             events[place] = event
 
 
@@ -214,7 +214,7 @@ def test_told_values_that_were_changed_are_found_at_the_next_decision():
     other = {name: "1" if label == "0" else "0"
              for name, label in journal(experiment)[place].payload["values"].items()}  # fmt: skip
     found = forged(experiment, place, values=other)
-    assert found.event == later and "what it says was known" in found.why
+    assert found.event == later and "what it records as known" in found.why
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_reasons_that_were_worded_otherwise_are_told_apart_from_changes():
     assert forged(experiment, place, reason="as it was put then", maker=before) is None
     assert experiment.audit().made_elsewhere == ()
     found = forged(experiment, place, probabilities=[chances[0] + 2**-50, *chances[1:]])
-    assert found.event == place + 1 and "its probabilities is another" in found.why
+    assert found.event == place + 1 and "its probabilities would differ" in found.why
 
 
 def test_what_made_a_decision_is_said_again_when_it_changes(monkeypatch):
@@ -364,7 +364,7 @@ def test_the_first_digits_of_a_head_will_do_and_what_they_prove_is_said(whole, d
 
 
 def test_too_few_digits_of_a_head_are_refused(whole):
-    with pytest.raises(DowiseError, match="has 11 digits of the hash: give at least 12, or better"):
+    with pytest.raises(DowiseError, match="has 11 digits of the hash: pass at least 12, or better"):
         whole.audit(f"3:{'a' * 11}")
 
 

@@ -27,9 +27,9 @@ def test_it_tells_what_was_known_then_not_what_is_known_now():
     assert found.then.mean == pytest.approx([1 / 2, 3 / 5])
     assert found.then.plays.tolist() == [0, 3]
     words = found.document().to_text()
-    assert "Known then: the outcomes of 3 decisions; 1 pending." in words
+    assert "Known at that time: the outcomes of 3 decisions; 1 decision was pending." in words
     assert f"The policy ids chose {asked.arm}" in words and asked.reason in words
-    assert f"Since then: decision {asked.id}, {asked.arm}, pending." in words
+    assert f"What is recorded of it now: decision {asked.id}, {asked.arm}, pending." in words
 
 
 def test_cost_and_gain_are_in_units_of_the_reward_and_bits():
@@ -53,7 +53,7 @@ def test_index_policies_show_their_own_figures():
         decision = experiment.ask(allowed=[f"do(X={label})"])
         experiment.tell(decision.id, {"Y": reward})
     found = experiment.explain(experiment.ask().id)
-    assert {"counts", "means", "index"} <= {*found.own}
+    assert {"counts", "means", "index"} <= {*found.policy_figures}
     first, second = found.rows()
     assert first["own"]["counts"] == 1 and second["own"]["counts"] == 2
     assert first["own"]["means"] == 20 and second["own"]["means"] == 10
@@ -66,7 +66,7 @@ def test_index_policies_show_their_own_figures():
 def test_every_policy_can_be_explained(policy):
     experiment = played("task2", 6, policy)
     found = experiment.explain(6)
-    assert found.policy == policy and "pair" not in found.own
+    assert found.policy == policy and "pair" not in found.policy_figures
     page = found.as_dict()
     assert page["id"] == 6 and page["known"]["records"] == 5 and len(page["arms"]) == 4
     assert page["now"]["status"] == "done" and page["text"] == str(found.decision.arm)
@@ -88,7 +88,7 @@ def test_erasures():
         experiment.explain(2)
     assert experiment.explain(1).is_complete
     later = experiment.explain(5)
-    assert not later.is_complete and "was erased since" in later.document().to_text()
+    assert not later.is_complete and "has been erased since" in later.document().to_text()
     assert later.records == 3
 
 

@@ -186,7 +186,7 @@ def test_what_does_not_count_is_said():
     experiment.tell(3, {"Z": 1, "Y": None})
     status = experiment.status()
     words = str(status)
-    assert "1 decision made among fewer than all arms" in words and "biased" in words
+    assert "In 1 decision some arms were not allowed" in words and "biased" in words
     assert status.counts["played_otherwise"] == 1 and "another arm was played" in words
     assert sum(status.left_out.values()) == 2
     assert any("reward" in why or "Y" in why for why in status.left_out)
@@ -298,7 +298,7 @@ def test_a_graph_that_is_wrong_is_said_and_what_to_do():
     words = str(status)
     assert "Alarm at level 0.05" in words and "revise the experiment" in words
     assert {"Z -> Y", "Y <-> Z"} == {*status.as_dict()["suspected"]}
-    assert "100 imported records (they count in the means; plays are decisions alone);" in words
+    assert "100 imported records (included in the means, but not in the plays);" in words
 
 
 def test_evidence_that_would_take_long_is_left_out_unless_asked_for(monkeypatch):

@@ -24,7 +24,7 @@ from dowise.client.transport import (
 from dowise.errors import DowiseError, DowiseWarning, NotFoundError, suggestion
 from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import AskRequest, LiveDecision
-from dowise.experiment.audit import Audit, head_of
+from dowise.experiment.audit import Audit, parse_head
 from dowise.experiment.base import ExperimentBase
 from dowise.experiment.case import Case
 from dowise.experiment.config import DEFAULT_POLICY
@@ -317,7 +317,7 @@ class Client(ExperimentBase):
 
     @property
     def head(self) -> Head:
-        head = head_of(self._config()["head"])
+        head = parse_head(self._config()["head"])
         assert head is not None
         return head
 
@@ -417,7 +417,7 @@ class Client(ExperimentBase):
         return data
 
     def audit(self, head: object = None, track: Track | None = None) -> Audit:  # noqa: ARG002
-        kept = head_of(head)
+        kept = parse_head(head)
         return self._get(Audit, "audit", LONG_TIMEOUT, head=None if kept is None else str(kept))
 
     # -- documents of the server --------------------------------------------------------------

@@ -1,10 +1,10 @@
-"""The audit: whether the journal is whole, and every decision follows from what was known then.
+"""Audit of a journal: is it intact, and does every decision follow from what was known then?
 
-The chain of hashes finds any event that was changed, removed or moved. Then every decision is made
-again, from what was known and its own random stream, and compared to the last bit. Bits can differ
-where another version of a library or another processor made a decision; that is said, and is no
-finding. What was counted is compared exactly in any case. A tail that was cut off leaves a shorter
-journal that is whole: only a head that was kept elsewhere finds that.
+The hash chain reveals events that were changed, removed or moved. Every decision is then repeated
+from what was known and its own random stream, and compared to the last bit. Another version of a
+library or another processor can give other bits; such decisions are listed, but are not a finding,
+and their counts are still compared exactly. A journal that was cut at the end is shorter but
+intact: only a head that was kept elsewhere reveals the cut.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage.base import Storage
 
 _CHUNK = 1000  # events read at a time
-_DIGITS, _FEWEST = 64, 12  # of a hash; so many are shown on pages
+_HASH_DIGITS, _MIN_DIGITS = 64, 12  # pages show the first 12
 _ERASABLE = ("asked", "told", "amended", "withdrawn")
-_CHOSEN = ("arm", "probabilities", "reason", "figures")  # what the policy has to say in a decision
+_POLICY_PARTS = ("arm", "probabilities", "reason", "figures")  # of a decision
 
 
 @dataclass(frozen=True)
 class Finding(JsonResult):
-    """The first event that does not follow, and why."""
+    """The first event that is wrong, and why."""
 
     event: int
     why: str
@@ -44,44 +44,55 @@ class Finding(JsonResult):
 
 @dataclass(frozen=True)
 class Audit(JsonResult, Documented):
-    """What an audit found."""
+    """Result of an audit; `str(audit)` is the verdict, with notes on what could not be checked.
+
+    Examples
+    --------
+    >>> from dowise import Experiment
+    >>> from dowise.experiment.storage import MemoryStorage
+    >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+    >>> audit = experiment.audit()
+    >>> audit.ok, audit.events
+    (True, 1)
+    """
 
     json_extras: ClassVar[tuple[str, ...]] = ("ok", "notes")
 
     events: int
     """Number of events."""
     head: Head | None = field(
-        metadata=in_json(encode=lambda head, _: str(head), decode=lambda data, _: head_of(data))
+        metadata=in_json(encode=lambda head, _: str(head), decode=lambda data, _: parse_head(data))
     )
     """Number and hash of the last event, to be kept elsewhere."""
     finding: Finding | None = None
-    """The first event that does not follow; None if the journal is intact."""
+    """The first event that is wrong; None if the journal is intact."""
     made_elsewhere: tuple[int, ...] = ()
-    """Decisions that come out differently here: another version or processor made them."""
+    """Numbers of the decisions that come out differently here: another version or processor made
+    them."""
     not_derivable: tuple[int, ...] = ()
-    """Decisions that rested on something that was erased since."""
+    """Numbers of the decisions that rested on something that was erased since."""
     known_upto: int = 0
-    """Number of the head that was passed: up to there a cut would have been found."""
-    known_digits: int = _DIGITS
-    """Number of digits of its hash that were passed."""
+    """Number of the head that was passed, up to which nothing was cut off; 0 without a head."""
+    known_digits: int = _HASH_DIGITS
+    """Number of digits of the head's hash that were passed."""
 
     @property
     def ok(self) -> bool:
-        """True if nothing was found."""
+        """True if the journal is intact."""
         return self.finding is None
 
     def document(self) -> Document:
         """Return the verdict, and further notes."""
         if self.finding is None:
-            some = bool(self.not_derivable or self.made_elsewhere)
-            which = " that can be derived again here" if some else ""
+            are_some = bool(self.not_derivable or self.made_elsewhere)
+            condition = " that can be repeated here" if are_some else ""
             verdict = Paragraph(
                 f"The journal is intact: {pluralize(self.events, 'event')}, and every "
-                f"decision{which} follows from what was known.",
+                f"decision{condition} follows from what was known.",
                 "strong",
             )
         else:
-            verdict = Paragraph(f"Found at {self.finding}", "warning")
+            verdict = Paragraph(f"The journal has an error at {self.finding}.", "warning")
         notes = tuple(self.notes())
         return Document((verdict, BulletList(notes)) if notes else (verdict,))
 
@@ -95,8 +106,8 @@ class Audit(JsonResult, Documented):
             )
         if self.not_derivable:
             notes.append(
-                f"{pluralize(len(self.not_derivable), 'decision')} can't be derived again, because "
-                "something that was known then was erased since; this is not a finding"
+                f"{pluralize(len(self.not_derivable), 'decision')} can't be repeated, because "
+                "something that was known then was erased since; this is not an error"
             )
         if not self.known_upto:
             notes.append(
@@ -108,130 +119,146 @@ class Audit(JsonResult, Documented):
                 f"up to event {self.known_upto} nothing was cut off or rewritten; only a later "
                 "head can reveal that later events were cut off"
             )
-        if self.known_upto and self.known_digits < _DIGITS:
+        if self.known_upto and self.known_digits < _HASH_DIGITS:
             notes.append(
-                f"{self.known_digits} of the {_DIGITS} digits of the head were passed: enough to "
-                "find an accident, but someone who rewrites a journal on purpose could make an "
-                f"event with the same {self.known_digits} digits, though not with all {_DIGITS}"
+                f"{self.known_digits} of the {_HASH_DIGITS} digits of the head were passed: enough "
+                "to find an accident, but someone who rewrites a journal on purpose could make an "
+                f"event with the same {self.known_digits} digits, though not with all "
+                f"{_HASH_DIGITS}"
             )
         return notes
 
 
-class _Found(Exception):  # noqa: N818 (it is no error)
-    pass
+def parse_head(value: object) -> Head | None:
+    """Return a head that a user passed as text, "412:9f…", or as a pair; None stays None.
 
-
-def head_of(given: object) -> Head | None:
-    """A head as a user gives it: "412:9f…", or a pair; the first digits of the hash will do."""
-    if given is None:
+    The first digits of the hash are enough.
+    """
+    if value is None:
         return None
-    parts: Any = given.replace(" ", "").split(":") if isinstance(given, str) else given
+    parts: Any = value.replace(" ", "").split(":") if isinstance(value, str) else value
     try:
         number, digest = parts
         head = Head(int(str(number)), str(digest).lower())
     except (TypeError, ValueError):
         head = Head(0, "")
-    if head.number < 1 or not re.fullmatch(f"[0-9a-f]{{1,{_DIGITS}}}", head.hash):
-        raise DowiseError(f"head={given!r:.80} must read NUMBER:HASH, as audit prints it")
-    if len(head.hash) < _FEWEST:
+    if head.number < 1 or not re.fullmatch(f"[0-9a-f]{{1,{_HASH_DIGITS}}}", head.hash):
+        raise DowiseError(f"head={value!r:.80} must have the form NUMBER:HASH, as audit prints it")
+    if len(head.hash) < _MIN_DIGITS:
         raise DowiseError(
-            f"head={given!r:.80} has {len(head.hash)} digits of the hash: give at least {_FEWEST}, "
-            f"or better all {_DIGITS}"
+            f"head={value!r:.80} has {len(head.hash)} digits of the hash: pass at least "
+            f"{_MIN_DIGITS}, or better all {_HASH_DIGITS}"
         )
     return head
 
 
-class _Auditor:
-    """Goes through a journal from its start."""
+class _InvalidEventError(Exception):
+    """An event is wrong; the message says why."""
 
-    def __init__(self, name: str, erasures: dict[int, int], read_import: Callable[[int], Any]):
-        self.state = ExperimentState(name)
-        self.learner: PolicyReplay | None = None
+
+class _Auditor:
+    """Checks the events of a journal one after the other, from the first."""
+
+    def __init__(
+        self, name: str, erasures: dict[int, int], read_import: Callable[[int], Any]
+    ) -> None:
         self.made_elsewhere: list[int] = []
         self.not_derivable: list[int] = []
-        self._erasures = erasures  # of each event that was erased, by which one
-        self._read_import = read_import
-        self._blank_until: float = 0  # until this event something erased was known
-        self._last: tuple[int, int] | None = (0, 0)  # the last decision's event, and `imagined`
         self.unexplained: int | None = None
-        """The first event that is blank although none says that it was erased."""
+        """Number of the first erased event that no later event declares erased."""
+        self._state = ExperimentState(name)
+        self._replay: PolicyReplay | None = None
+        self._erasures = erasures  # by erased event: the event that declares the erasure
+        self._read_import = read_import
+        self._incomplete_until: float = 0  # up to this event, something since erased was known
+        self._last: tuple[int, int] | None = (0, 0)  # event and `imagined` of the last decision
 
     @property
     def next_number(self) -> int:
-        """That of the next event, if the journal is whole."""
-        return 1 if self.state.head is None else self.state.head.number + 1
+        """Number of the next event, if the journal is intact."""
+        return 1 if self._state.head is None else self._state.head.number + 1
 
     def check(self, event: Event) -> None:
-        """One event more."""
-        state = self.state
-        if not event.follows(state.head):
+        """Check the next event. Raises `_InvalidEventError` if it is wrong."""
+        if not event.follows(self._state.head):
             if event.number != self.next_number:
-                raise _Found("it is missing or out of place")
-            raise _Found("its hash does not follow from what it says and from the event before")
-        if event.at < state.at:
-            raise _Found(f"it is of {event.at}, before the event before it")
+                raise _InvalidEventError("it is missing or out of place")
+            raise _InvalidEventError("its hash does not match its content and the event before it")
+        if event.at < self._state.at:
+            raise _InvalidEventError(f"its time, {event.at}, is before that of the previous event")
         if event.is_erased:
             if event.kind not in _ERASABLE:
-                raise _Found("what it says is gone, and such an event is never erased")
-            by = self._erasures.get(event.number)
-            if by is None and self.unexplained is None:
-                self.unexplained = event.number  # unless the event that says so was changed
-            self._blank_until = max(self._blank_until, inf if by is None else by)
+                raise _InvalidEventError(
+                    "its content is missing, and such an event is never erased"
+                )
+            erasure = self._erasures.get(event.number)
+            if erasure is None and self.unexplained is None:
+                self.unexplained = event.number  # or the event that declares it was changed
+            self._incomplete_until = max(self._incomplete_until, erasure or inf)
             self._last = None
         elif event.kind == "asked":
             self._check_decision(event)
-        state.apply(event)
+        self._state.apply(event)
 
-    def _before(self, event: Event) -> int:
-        """Of how many decisions before it in its batch outcomes were imagined: one by one."""
-        before, last = event.payload.get("imagined", 0), self._last
-        is_next = before == 0 or last is None or last == (event.number - 1, before - 1)
-        if type(before) is not int or not is_next or not 0 <= before < event.payload["decision"]:
-            raise _Found(f"it says that outcomes of {before!r:.40} decisions before were imagined")
-        self._last = event.number, before
-        return before
+    def _check_position(self, event: Event) -> int:
+        """Return the position of a decision in its batch, after checking it."""
+        position, last = event.payload.get("imagined", 0), self._last
+        is_next = position == 0 or last is None or last == (event.number - 1, position - 1)
+        if (
+            type(position) is not int
+            or not is_next
+            or not 0 <= position < event.payload["decision"]
+        ):
+            raise _InvalidEventError(
+                f"it claims that outcomes of {position!r:.40} decisions before it were imagined"
+            )
+        self._last = event.number, position
+        return position
 
     def _check_decision(self, event: Event) -> None:
-        state, says = self.state, event.payload
-        problem = state.config.problem
-        if self.learner is None or self.learner.config is not state.config:
-            self.learner = PolicyReplay(state.config, state.config.make_policy(), self._read_import)
-        self.learner.sync(state)
-        allowed = None if says["allowed"] is None else [problem.arms[i] for i in says["allowed"]]
+        """Repeat a decision, and compare."""
+        config, payload = self._state.config, event.payload
+        number, arms = payload["decision"], config.problem.arms
+        if self._replay is None or self._replay.config is not config:
+            self._replay = PolicyReplay(config, config.make_policy(), self._read_import)
+        self._replay.sync(self._state)
+        allowed = None if payload["allowed"] is None else [arms[i] for i in payload["allowed"]]
         try:
-            (question,) = AskRequest([says["context"]], allowed=allowed).questions(problem)
-            derived = decide(state, self.learner, question, self._before(event))
+            request = AskRequest([payload["context"]], allowed=allowed)
+            (question,) = request.questions(config.problem)
+            derived = decide(self._state, self._replay, question, self._check_position(event))
         except DowiseError as error:
-            raise _Found(f"it can't be decided again: {error}") from error
-        known, then = derived.pop("known"), says["known"]
-        is_blank = event.number < self._blank_until
-        if is_blank and known["counts"] != then["counts"]:
-            self.not_derivable.append(says["decision"])
+            raise _InvalidEventError(f"the decision can't be repeated: {error}") from error
+        known, recorded = derived.pop("known"), payload["known"]
+        is_incomplete = event.number < self._incomplete_until
+        if is_incomplete and known["counts"] != recorded["counts"]:
+            self.not_derivable.append(number)
             return
-        for part in ("event", "counts") if is_blank else known:
-            if known[part] != then[part]:
-                raise _Found("what it says was known is not what the events before it amount to")
-        made, here = says.get("maker", state.build_info), build_info()
+        for part in ("event", "counts") if is_incomplete else known:
+            if known[part] != recorded[part]:
+                raise _InvalidEventError(
+                    "what it records as known does not match the events before it"
+                )
+        maker, here = payload.get("maker", self._state.build_info), build_info()
+        # Journals of early versions do not record the wording of reasons.
+        is_reworded = maker.get("wording") != here["wording"]
         for name, value in derived.items():
-            if says.get(name) == value or (name == "reason" and _has_other_words(made, here)):
+            if payload.get(name) == value or (name == "reason" and is_reworded):
                 continue
-            if is_blank and name in _CHOSEN:  # a play under way that was erased may have counted
-                self.not_derivable.append(says["decision"])
+            if is_incomplete and name in _POLICY_PARTS:  # an erased pending play may have counted
+                self.not_derivable.append(number)
                 return
-            if _without_words(made) != _without_words(here):
-                self.made_elsewhere.append(says["decision"])
+            if _without_wording(maker) != _without_wording(here):
+                self.made_elsewhere.append(number)
                 return
-            raise _Found(f"decision {says['decision']} does not follow: its {name} is another")
+            raise _InvalidEventError(
+                f"decision {number} does not follow from what was known: its {name} would differ"
+            )
 
 
-def _has_other_words(made: Mapping[str, str], here: Mapping[str, str]) -> bool:
-    """Whether reasons were worded otherwise then; journals did not always say how."""
-    return made.get("wording") != here["wording"]
-
-
-def _without_words(made: Mapping[str, str]) -> dict[str, str]:
-    """What the bits of a decision depend on."""
-    return {part: which for part, which in made.items() if part != "wording"}
+def _without_wording(build: Mapping[str, str]) -> dict[str, str]:
+    """Return the parts of a build that the bits of a decision depend on."""
+    return {part: version for part, version in build.items() if part != "wording"}
 
 
 def audit(
@@ -240,41 +267,39 @@ def audit(
     head: Head | None = None,
     track: Track | None = None,
 ) -> Audit:
-    """Go through a journal from its start."""
-    last, count = _end(storage, name)
-    auditor = _Auditor(name, _erasures(storage, name), lambda n: _columns(storage, name, n))
-    finding = _first_finding(auditor, tracked(_events(storage, name, count), count, track), head)
-    seen = auditor.next_number - 1
+    """Audit a journal from its start; see `Experiment.audit`."""
+    last, count = _last_event(storage, name)
+    auditor = _Auditor(name, _find_erasures(storage, name), lambda n: _columns(storage, name, n))
+    events = tracked(_read_events(storage, name, count), count, track)
+    finding = _first_finding(auditor, events, head)
+    checked = auditor.next_number - 1
     if finding is None and auditor.unexplained is not None:
-        why = "what it says is gone, and no later event says that it was erased"
+        why = "its content is missing, and no later event declares that it was erased"
         finding = Finding(auditor.unexplained, why)
-    if finding is None and head is not None and head.number > seen:
-        finding = Finding(seen + 1, f"it is missing: the journal once had {head.number} events")
+    if finding is None and head is not None and head.number > checked:
+        finding = Finding(checked + 1, f"it is missing: the journal once had {head.number} events")
     return Audit(
-        count, None if last is None else last.head, finding, tuple(auditor.made_elsewhere),
-        tuple(auditor.not_derivable),
-        *((0, _DIGITS) if head is None else (head.number, len(head.hash))),
-    )  # fmt: skip
+        events=count,
+        head=None if last is None else last.head,
+        finding=finding,
+        made_elsewhere=tuple(auditor.made_elsewhere),
+        not_derivable=tuple(auditor.not_derivable),
+        known_upto=0 if head is None else head.number,
+        known_digits=_HASH_DIGITS if head is None else len(head.hash),
+    )
 
 
-def _end(storage: Storage, name: str) -> tuple[Event | None, int]:
-    """The last event and its number; one that can't be read is found by those before it."""
+def _last_event(storage: Storage, name: str) -> tuple[Event | None, int]:
+    """Return the last event, None if it can't be read, and the number of events."""
     try:
         last = storage.last(name)
+        return last, 0 if last is None else last.number
     except DamagedEventError:
-        return None, _length(storage, name)
-    return last, 0 if last is None else last.number
-
-
-def _length(storage: Storage, name: str) -> int:
-    """How many events there are, as far as they stand there one after the other."""
-    number = 0
-    while True:
-        try:
+        number = 0
+    while True:  # count the events from the first
+        with suppress(DamagedEventError):
             if not storage.read(name, after=number, upto=number + 1):
-                return number
-        except DamagedEventError:
-            pass
+                return None, number
         number += 1
 
 
@@ -282,40 +307,37 @@ def _first_finding(auditor: _Auditor, events: Iterable[Event], head: Head | None
     try:
         for event in events:
             auditor.check(event)
-            if head is None or event.number != head.number:
+            if head is None or event.number != head.number or event.hash.startswith(head.hash):
                 continue
-            if not event.hash.startswith(head.hash):
-                why = "its hash is not that of the head that was kept: it was rewritten"
-                return Finding(event.number, why)
-    except (_Found, DamagedEventError, KeyError, TypeError, IndexError, ValueError) as error:
-        return Finding(auditor.next_number, _why(error))
+            why = "its hash is not that of the head that was kept: it was rewritten"
+            return Finding(event.number, why)
+    except _InvalidEventError as error:
+        return Finding(auditor.next_number, str(error))
+    except DamagedEventError as error:
+        reason = str(error).removesuffix(": run an audit")
+        return Finding(auditor.next_number, f"it can't be read: {reason}")
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        return Finding(auditor.next_number, f"it can't be read: {error!r:.200}")
     return None
 
 
-def _why(error: Exception) -> str:
-    if isinstance(error, _Found):
-        return str(error)
-    said = str(error).removesuffix(": run an audit")
-    return f"it can't be read: {said if isinstance(error, DamagedEventError) else repr(error):.200}"
-
-
-def _events(storage: Storage, name: str, upto: int) -> Iterator[Event]:
+def _read_events(storage: Storage, name: str, upto: int) -> Iterator[Event]:
     for after in range(0, upto, _CHUNK):
         try:
             yield from storage.read(name, after=after, upto=after + _CHUNK)
-        except DamagedEventError:  # of which of them is not known
+        except DamagedEventError:  # read one by one, to find which of them is damaged
             for number in range(after, after + _CHUNK):
                 yield from storage.read(name, after=number, upto=number + 1)
 
 
-def _erasures(storage: Storage, name: str) -> dict[int, int]:
-    """Which event says of another one that it was erased; what can't be read is found later."""
-    found: dict[int, int] = {}
+def _find_erasures(storage: Storage, name: str) -> dict[int, int]:
+    """Return for each erased event the one that declares it erased, as far as they can be read."""
+    erasures: dict[int, int] = {}
     with suppress(DamagedEventError):
         for event in storage.read(name, kinds=("erased",)):
             with suppress(DamagedEventError, TypeError):
-                found |= dict.fromkeys(event.payload.get("events", ()), event.number)
-    return found
+                erasures |= dict.fromkeys(event.payload.get("events", ()), event.number)
+    return erasures
 
 
 def _columns(storage: Storage, name: str, number: int) -> dict[str, Any]:

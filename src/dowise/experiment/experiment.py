@@ -19,7 +19,7 @@ from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, NotFoundError, suggestion
 from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import AskRequest, LiveDecision, decide_batch, find_answer
-from dowise.experiment.audit import Audit, audit, head_of
+from dowise.experiment.audit import Audit, audit, parse_head
 from dowise.experiment.base import ExperimentBase
 from dowise.experiment.case import Case, CaseStatus
 from dowise.experiment.config import DEFAULT_POLICY, ExperimentConfig
@@ -524,7 +524,7 @@ class Experiment(ExperimentBase):
         return self.view().table()
 
     def audit(self, head: object = None, track: Track | None = None) -> Audit:
-        return audit(self._journal.storage, self.name, head_of(head), track)
+        return audit(self._journal.storage, self.name, parse_head(head), track)
 
 
 # -- opening ------------------------------------------------------------------------------------

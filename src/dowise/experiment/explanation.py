@@ -21,10 +21,10 @@ from dowise._core.document import (
 )
 from dowise.experiment.ask import LiveDecision
 from dowise.experiment.case import Case
-from dowise.experiment.status import MAX_SHOWN_ARMS, ArmSummary
+from dowise.experiment.status import MAX_SHOWN_ARMS, ArmSummary, context_text
 
-_COMMON = ("delta", "gain", "best", "pair")
-_REWARDS = ("means", "index")  # of the arms, scaled
+_SHOWN_APART = ("delta", "gain", "best", "pair")  # figures that have a column, or none
+_SCALED_REWARDS = ("means", "index")  # figures in [0, 1], as policies use rewards
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,14 @@ class Explanation(JsonResult, Documented):
     """A decision, and what was known when it was made.
 
     `str(explanation)` is a readable summary.
+
+    Examples
+    --------
+    >>> from dowise import Experiment
+    >>> from dowise.experiment.storage import MemoryStorage
+    >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", "random", seed=1)
+    >>> experiment.explain(experiment.ask().id).sentences()[1]
+    'Known at that time: the outcomes of 0 decisions; 0 decisions were pending.'
     """
 
     decision: LiveDecision
@@ -45,9 +53,9 @@ class Explanation(JsonResult, Documented):
     imported: int
     """Number of imported records at the time."""
     then: ArmSummary
-    """The arms in its context, by what was known then."""
+    """Summary of the arms in its context, with what was known at the time."""
     is_complete: bool
-    """True if nothing that was known then was erased since."""
+    """True if nothing that was known at the time has been erased since."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return for each arm its probability, and what it was expected to earn, cost and teach.
@@ -57,51 +65,51 @@ class Explanation(JsonResult, Documented):
         """
         decision, then = self.decision, self.then
         chances, figures = decision.probabilities, decision.figures
-        none: list[float | None] = [None] * len(then.arms)
-        costs, gains = figures.get("delta") or none, figures.get("gain") or none
-        allowed = {*decision.allowed}
+        unknown: list[float | None] = [None] * len(then.arms)
+        costs, gains = figures.get("delta") or unknown, figures.get("gain") or unknown
+        is_restricted = len(decision.allowed) < len(then.arms)
         rows = []
         for i, arm in enumerate(then.arms):
             cost, gain = costs[i], gains[i]
-            rows.append({
-                "arm": str(arm),
-                "allowed": arm in allowed,
-                "probability": None if chances is None else float(chances[i]),
-                "mean": float(then.mean[i]),
-                "low": float(then.low[i]),
-                "high": float(then.high[i]),
-                "best": float(then.best[i]),
-                "cost": self._cost(i, cost),
-                "bits": None if gain is None else gain / log(2),
-                "own": {name: self._in_units(name, figures[name][i]) for name in self.own},
-            })  # fmt: skip
+            if cost is not None:
+                cost *= decision.problem.payoff.span
+            elif not is_restricted:  # as the best of all arms is allowed
+                cost = float(then.regret[i])
+            rows.append(
+                {
+                    "arm": str(arm),
+                    "allowed": arm in decision.allowed,
+                    "probability": None if chances is None else float(chances[i]),
+                    "mean": float(then.mean[i]),
+                    "low": float(then.low[i]),
+                    "high": float(then.high[i]),
+                    "best": float(then.best[i]),
+                    "cost": cost,
+                    "bits": None if gain is None else gain / log(2),
+                    "own": {name: self._policy_figure(name, i) for name in self.policy_figures},
+                }
+            )
         return rows
 
-    def _cost(self, i: int, cost: float | None) -> float | None:
-        """Return the expected loss against the best allowed arm, if it is known."""
-        if cost is not None:
-            return cost * self.decision.problem.payoff.span
-        is_restricted = len(self.decision.allowed) < len(self.then.arms)
-        return None if is_restricted else float(self.then.regret[i])
-
     @property
-    def own(self) -> tuple[str, ...]:
+    def policy_figures(self) -> tuple[str, ...]:
         """Names of the policy's figures of each arm, apart from cost, gain and P(best)."""
-        arms = len(self.then.arms)
         return tuple(
             name
             for name, value in self.decision.figures.items()
-            if name not in _COMMON and isinstance(value, list) and len(value) == arms
+            if name not in _SHOWN_APART
+            and isinstance(value, list)
+            and len(value) == len(self.then.arms)
         )
 
-    def _in_units(self, name: str, value: Any) -> Any:
-        # Policies use rewards in [0, 1]; a figure that is not a number stays as it is.
-        if name not in _REWARDS or not isinstance(value, int | float):
-            return value
-        return self.decision.problem.payoff.unscale(value)
+    def _policy_figure(self, name: str, i: int) -> Any:
+        value = self.decision.figures[name][i]
+        if name in _SCALED_REWARDS and isinstance(value, int | float):
+            return self.decision.problem.payoff.unscale(value)
+        return value
 
     def figure(self, path: str | Path) -> None:
-        """Draw the intervals as they were then to a .png, .svg or .pdf file."""
+        """Draw the intervals of that time to a .png, .svg or .pdf file."""
         from dowise.experiment.plots import draw, intervals_then
 
         draw(intervals_then(self), path)
@@ -109,19 +117,19 @@ class Explanation(JsonResult, Documented):
     def sentences(self) -> list[str]:
         """Return the explanation in sentences."""
         decision, case = self.decision, self.case
-        context = ", ".join(f"{name}={label}" for name, label in decision.context.items())
+        context = f", in the context {context_text(self.then)}" if decision.context else ""
         known = f"the outcomes of {pluralize(self.records, 'decision')}"
         if self.imported:
             known += f" and {pluralize(self.imported, 'imported record')}"
+        was = "was" if self.pending == 1 else "were"
         lines = [
-            f"Decision {decision.id} was asked for at {decision.at}"
-            f"{f', in the context {context}' if context else ''}.",
-            f"Known then: {known}; {self.pending} pending.",
+            f"Decision {decision.id} was made at {decision.at}{context}.",
+            f"Known at that time: {known}; {pluralize(self.pending, 'decision')} {was} pending.",
         ]
         if not self.is_complete:
             lines.append(
-                "Something that was known then was erased since, so the arms may have looked "
-                "different to the policy."
+                "Something that was known at that time has been erased since, so the arms may have "
+                "looked different to the policy."
             )
         if len(decision.allowed) < len(self.then.arms):
             lines.append(
@@ -138,28 +146,28 @@ class Explanation(JsonResult, Documented):
         with_chance = "" if chance is None else f" with probability {chance:.3g}"
         why = f": {decision.reason}" if decision.reason else ""
         lines.append(f"The policy {self.policy} chose {decision.arm}{with_chance}{why}.")
-        lines.append(f"Since then: {case}.")
+        lines.append(f"What is recorded of it now: {case}.")
         lines += [
-            f"Its context was amended since: {name} changed from {decision.context[name]} to {now}."
-            for name, now in case.context.items()
-            if decision.context.get(name, now) != now
+            f"Its context was amended: {name} changed from {decision.context[name]} to {label}."
+            for name, label in case.context.items()
+            if decision.context.get(name, label) != label
         ]
         return lines
 
     def document(self) -> Document:
-        """Return the sentences, and a table of the arms as they looked then."""
+        """Return the sentences, and a table of the arms as they looked at the time."""
         return Document(tuple(self._blocks()))
 
     def _blocks(self) -> Iterator[Block]:
-        first, *rest = self.sentences()
-        yield Heading(first)
-        yield BulletList(tuple(rest))
-        rows, names = self.rows(), self.own
+        heading, *details = self.sentences()
+        yield Heading(heading)
+        yield BulletList(tuple(details))
+        rows, names = self.rows(), self.policy_figures
         if len(rows) > MAX_SHOWN_ARMS:
             rows = sorted(rows, key=lambda row: (-(row["probability"] or 0.0), -row["best"]))
         bits = ("bits",) if any(row["bits"] is not None for row in rows) else ()
         columns = ("arm", "probability", "mean", "90 % interval", "P(best)", "cost", *bits)
-        yield Heading("The arms, by what was known then")
+        yield Heading("The arms, with what was known at that time")
         yield Table(
             (*columns, *names),
             tuple(
@@ -170,7 +178,7 @@ class Explanation(JsonResult, Documented):
                     f"{format_number(row['low'])} to {format_number(row['high'])}",
                     f"{row['best']:.2f}",
                     _format(row["cost"]),
-                    *(_format(row[name]) for name in bits),
+                    *([_format(row["bits"])] if bits else []),
                     *map(_format, row["own"].values()),
                 )
                 for row in rows
@@ -208,17 +216,17 @@ class Explanation(JsonResult, Documented):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], problem: Any = None) -> Explanation:
-        """Inverse of `as_dict`, under the problem that held then."""
+        """Inverse of `as_dict`, under the problem of the time."""
         known = data["known"]
         return cls(
-            LiveDecision.from_dict(data, problem),
-            data["policy"],
-            Case.from_dict(data["now"]),
-            known["records"],
-            known["pending"],
-            known["imported"],
-            ArmSummary.from_dict(data["then"], problem),
-            known["complete"],
+            decision=LiveDecision.from_dict(data, problem),
+            policy=data["policy"],
+            case=Case.from_dict(data["now"]),
+            records=known["records"],
+            pending=known["pending"],
+            imported=known["imported"],
+            then=ArmSummary.from_dict(data["then"], problem),
+            is_complete=known["complete"],
         )
 
 

@@ -1,8 +1,8 @@
 """History of an experiment: how certain it was at some points of its journal; events as text.
 
-The journal is folded again from its start. At each point what was told by then is read under the
-configuration that holds now, so that the numbers are comparable. Decisions were made by what held
-then (`Experiment.explain`).
+The journal is folded again from its start. The records known at each point are read under today's
+configuration, so that the numbers are comparable, although a decision may have been made under an
+earlier one (`Experiment.explain`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,17 @@ MIN_DRAWS, MAX_DRAWS = 200, 2000  # at a point
 
 @dataclass(frozen=True, eq=False)
 class History(JsonResult):
-    """How certain an experiment was along its journal: arrays with a row for each point."""
+    """Certainty of an experiment along its journal: arrays with a row for each point.
+
+    Examples
+    --------
+    >>> from dowise import Experiment
+    >>> from dowise.experiment.storage import MemoryStorage
+    >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+    >>> decision = experiment.ask()
+    >>> experiment.history(points=2).events.tolist()
+    [1, 2]
+    """
 
     arms: tuple[Intervention, ...] = field(
         metadata=in_json(
@@ -50,7 +60,7 @@ class History(JsonResult):
     contexts: tuple[dict[str, str], ...]
     """The most frequent contexts, at most four."""
     weights: FloatArray
-    """Their shares of the decisions so far."""
+    """Share of the decisions so far of each of these contexts."""
     events: IntArray
     """Number of events at each point."""
     outcomes: IntArray
@@ -62,7 +72,7 @@ class History(JsonResult):
     mean: FloatArray
     """Expected reward of each arm, net of cost: (points, contexts, arms)."""
     stopping: FloatArray
-    """Expected loss per round of stopping there, in the user's units: (points, contexts)."""
+    """Expected loss per round of stopping then, in the user's units: (points, contexts)."""
 
     @property
     def expected_regret_of_stopping(self) -> FloatArray:
@@ -99,9 +109,9 @@ def compute_history(
     context: Context = None,
     points: int = POINTS,
 ) -> History:
-    """Fold `total` events, and summarize the arms at some points of them.
+    """Fold `total` events, and summarize the arms at `points` of them.
 
-    `replay` has a policy with a belief that has learned nothing yet; `plays` counts contexts.
+    The belief of `replay` has learned nothing yet; `plays` has the numbers of past contexts.
     """
     points = check_integer("points", points, 2)
     problem, policy = replay.config.problem, replay.policy
@@ -111,15 +121,16 @@ def compute_history(
     else:
         contexts = [problem.context_labels(problem.context_codes(context))]
     draws = number_of_draws(policy.belief, points * len(contexts), MIN_DRAWS, MAX_DRAWS)
-    then, at = ExperimentState(name), {round(number) for number in np.linspace(1, total, points)}
+    state = ExperimentState(name)
+    numbers_of_points = {round(number) for number in np.linspace(1, total, points)}
     counts: list[tuple[int, int, int]] = []
     summaries: list[list[ArmSummary]] = []
     for event in events:
-        then.apply_all([event])
-        if event.number in at:
-            replay.sync(then)
-            done = sum(case.status == "done" for case in then.cases.values())
-            counts.append((event.number, done, then.imported))
+        state.apply_all([event])
+        if event.number in numbers_of_points:
+            replay.sync(state)
+            finished = sum(case.status == "done" for case in state.cases.values())
+            counts.append((event.number, finished, state.imported))
             summaries.append(
                 [summarize_arms(policy.belief, labels, draws=draws) for labels in contexts]
             )
@@ -154,7 +165,7 @@ def event_text(event: Event) -> str:
 
 
 def decision_of(event: Event) -> int | None:
-    """Return the number of the decision that an event is about, if it is about one."""
+    """Return the number of the decision that an event is about; None if it is about none."""
     try:
         number = event.parsed().get("decision")
     except DamagedEventError:
@@ -165,28 +176,28 @@ def decision_of(event: Event) -> int | None:
 Payload = Mapping[str, Any]
 
 
-def _asked(payload: Payload) -> str:
-    where = f" where {_pairs(payload['context'])}" if payload["context"] else ""
-    few = "" if payload["allowed"] is None else ", among fewer than all arms"
-    return f"Decision {payload['decision']}: {Intervention(payload['arm'])}{where}{few}"
+def _describe_asked(payload: Payload) -> str:
+    context = f" where {_pairs(payload['context'])}" if payload["context"] else ""
+    restriction = "" if payload["allowed"] is None else "; some arms were not allowed"
+    return f"Decision {payload['decision']}: {Intervention(payload['arm'])}{context}{restriction}"
 
 
-def _told(payload: Payload) -> str:
-    parts = [_played(payload)] if "played" in payload else []
+def _describe_told(payload: Payload) -> str:
+    parts = [_describe_played(payload)] if "played" in payload else []
     parts += [_pairs(payload["values"])] if payload["values"] else []
     return f"Decision {payload['decision']}: told {'; '.join(parts)}"
 
 
-def _played(payload: Payload) -> str:
+def _describe_played(payload: Payload) -> str:
     if payload["played"] is None:
-        return "that it was done as decided"
+        return "that the chosen arm was played"
     unrelated = ", for an unrelated reason" if payload.get("unrelated") else ""
-    return f"that {Intervention(payload['played'])} was done instead{unrelated}"
+    return f"that {Intervention(payload['played'])} was played instead{unrelated}"
 
 
-def _amended(payload: Payload) -> str:
+def _describe_amended(payload: Payload) -> str:
     before = payload["before"]
-    changes = [f"corrected {_played(payload)}"] if "played" in payload else []
+    changes = [f"corrected {_describe_played(payload)}"] if "played" in payload else []
     changes += [
         f"{name} changed from {_label(before[name])} to {_label(label)}"
         if name in before
@@ -196,7 +207,7 @@ def _amended(payload: Payload) -> str:
     return f"Decision {payload['decision']}: {', '.join(changes)} ({payload['reason']})"
 
 
-def _imported(payload: Payload) -> str:
+def _describe_imported(payload: Payload) -> str:
     source = f" from {payload['source']}" if payload["source"] else ""
     skipped = payload["skipped"]
     left_out = f", {pluralize(skipped, 'bad row')} left out" if skipped else ""
@@ -208,19 +219,19 @@ def _pairs(values: Mapping[str, str | None]) -> str:
 
 
 def _label(label: str | None) -> str:
-    return "missing" if label is None else str(label)
+    return "missing" if label is None else label
 
 
 _DESCRIPTIONS: Mapping[str, Callable[[Payload], str]] = {
     "created": lambda payload: f"Experiment created, with the policy {payload['policy']}",
-    "asked": _asked,
-    "told": _told,
-    "amended": _amended,
+    "asked": _describe_asked,
+    "told": _describe_told,
+    "amended": _describe_amended,
     "withdrawn": lambda payload: f"Decision {payload['decision']} withdrawn ({payload['reason']})",
     "revised": lambda payload: (
         f"Experiment revised; the policy is {payload['policy']} ({payload['reason']})"
     ),
-    "imported": _imported,
+    "imported": _describe_imported,
     "erased": lambda payload: (
         f"All records of decision {payload['decision']} erased ({payload['reason']})"
     ),

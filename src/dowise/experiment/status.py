@@ -47,8 +47,8 @@ MAX_SHOWN_CONTEXTS, MAX_SHOWN_ARMS, MAX_SHOWN_DECISIONS = 8, 12, 10  # in docume
 MAX_NAMED_ARMS = 3  # of those that tie
 
 _COLUMNS = ("mean", "low", "high", "best", "regret", "plays")
-_ALIKE = 1e-9  # means that are closer than this, as a share, are equal
-_TIE = 1e-12  # the same for arms that tie for the best
+_ALIKE = 1e-9  # relative difference below which means are equal
+_TIE = 1e-12  # relative difference below which arms tie for the best
 _WORK = 1.5e9  # multiplications in about a second
 _WORK_PER_ARM = 150  # in multiplications, for one draw: quantiles and winners
 _UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60))
@@ -73,11 +73,11 @@ class ArmSummary(JsonResult):
     plays: IntArray
     """Number of decisions with an outcome that played each arm in this context."""
     leader: int
-    """Index of the arm with the best posterior mean; of equal ones the likeliest to be best."""
+    """Index of the arm with the best posterior mean; if several tie, the likeliest to be best."""
     leaders: tuple[int, ...]
-    """Indices of all arms whose mean is that of the leader."""
+    """Indices of all arms with the same mean as the leader."""
     draws: int
-    """Number of posterior draws behind everything but the means."""
+    """Number of posterior draws; only the means are exact."""
     weight: float = 1.0
     """Share of decisions in this context."""
 
@@ -147,8 +147,8 @@ def summarize_arms(
     labels = problem.context_labels(codes)
     mean, arms = belief.mean_rewards(labels), len(problem.arms)
     best = np.bincount(winners, minlength=arms) / draws
-    equal = np.flatnonzero(payoff.regrets(mean) <= _ALIKE * payoff.span)
-    leader = int(equal[best[equal].argmax()])
+    tied = np.flatnonzero(payoff.regrets(mean) <= _ALIKE * payoff.span)
+    leader = int(tied[best[tied].argmax()])
     return ArmSummary(
         context=labels,
         arms=problem.arms,
@@ -174,41 +174,45 @@ def _leaders(mean: FloatArray, leader: int, span: float) -> tuple[int, ...]:
 
 
 def number_of_draws(
-    belief: Belief, summaries: int, fewest: int = MIN_DRAWS, most: int = MAX_DRAWS
+    belief: Belief, summaries: int, min_draws: int = MIN_DRAWS, max_draws: int = MAX_DRAWS
 ) -> int:
-    """Return the draws per summary that take about a second in all, within limits."""
+    """Return the number of draws per summary that takes about a second in all, within limits."""
     circuit = belief.posterior.model.circuit if belief.has_factors else None
     work = _WORK_PER_ARM * len(belief.problem.arms)
     if circuit is not None:
         work += sum(part.size for part in circuit.operations)
-    return int(np.clip(_WORK / (max(summaries, 1) * work), fewest, most))
+    return int(np.clip(_WORK / (max(summaries, 1) * work), min_draws, max_draws))
+
+
+def count_contexts(problem: Problem) -> int:
+    """Return the number of possible contexts."""
+    return prod(len(problem.domains[name]) for name in problem.context)
 
 
 def contexts_to_show(
-    problem: Problem, plays: PlayCounts, most: int = MAX_CONTEXTS
+    problem: Problem, plays: PlayCounts, limit: int = MAX_CONTEXTS
 ) -> list[dict[str, str]]:
     """Return all contexts if they are few, otherwise the most frequent ones."""
     names = problem.context
-    every = product(*(problem.domains[name] for name in names))
-    if prod(len(problem.domains[name]) for name in names) <= most or not plays.times:
-        chosen = list(islice(every, most))
+    if count_contexts(problem) <= limit or not plays.times:
+        chosen = list(islice(product(*(problem.domains[name] for name in names)), limit))
     else:
-        chosen = plays.most_common(most)
+        chosen = plays.most_common(limit)
     return [dict(zip(names, labels, strict=True)) for labels in chosen]
 
 
 def summarize_contexts(
     belief: Belief, context: Context, plays: PlayCounts
 ) -> tuple[tuple[ArmSummary, ...], list[str]]:
-    """Summarize the arms in a context, or in each of them; with notes on the numbers."""
+    """Summarize the arms in a context, by default in all that are shown; with notes."""
     problem, notes = belief.problem, []
     if context is None and problem.context:
         contexts = contexts_to_show(problem, plays)
-        total = prod(len(problem.domains[name]) for name in problem.context)
+        total = count_contexts(problem)
         if len(contexts) < total:
-            which = "most frequent ones" if plays.times else "first ones"
+            kind = "most frequent ones" if plays.times else "first ones"
             notes.append(
-                f"There are {total:,} contexts; these are the {len(contexts)} {which}. Any other "
+                f"There are {total:,} contexts; these are the {len(contexts)} {kind}. Any other "
                 "can be asked for by name."
             )
     else:
@@ -216,7 +220,7 @@ def summarize_contexts(
     if isinstance(belief, IndependentArmsBelief):
         notes.append(
             "The graph is too large for a posterior, so each arm is judged by its own rewards in "
-            f"each context, whatever else was seen: {belief.why}."
+            f"each context alone: {belief.why}."
         )
     draws, shares = number_of_draws(belief, len(contexts)), plays.shares(contexts)
     summaries = tuple(
@@ -256,7 +260,7 @@ class Status(JsonResult, Documented):
     policy: str
     contexts: tuple[ArmSummary, ...]
     is_one_context: bool
-    """True if one context was asked for, or there is only one."""
+    """True if a context was passed, or the problem has no context."""
     counts: dict[str, int] = field(metadata=in_json(key="decisions"))
     """Number of decisions: pending, done, withdrawn, erased; restricted; played otherwise."""
     pending: tuple[Case, ...] = field(
@@ -268,7 +272,7 @@ class Status(JsonResult, Documented):
             decode=_decode_cases,
         )
     )
-    """Decisions whose reward was not told yet, oldest first."""
+    """Decisions without a reward yet, oldest first."""
     edges: dict[str, float]
     """Probability of each doubtful edge."""
     evidence: Evidence | None = field(
@@ -278,13 +282,13 @@ class Status(JsonResult, Documented):
     imported: int
     """Number of imported records."""
     unused: dict[str, dict[str, int]] = field(default_factory=dict)
-    """How often a variable was seen and could not be used, by variable and reason."""
+    """Number of values that were seen but could not be used, by variable and reason."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Number of records that the policy left out as a whole, by reason."""
     notes: tuple[str, ...] = ()
-    """What to know about these numbers."""
+    """Remarks on these numbers."""
     has_contexts: bool = True
-    """True if any decision had one of these contexts; otherwise all have the same weight."""
+    """True if any decision had one of these contexts; if none had, all have the same weight."""
     incomplete: tuple[Case, ...] = field(
         metadata=in_json(
             encode=lambda cases, status: [_encode_case(case, status) for case in cases],
@@ -292,7 +296,7 @@ class Status(JsonResult, Documented):
         ),
         default=(),
     )
-    """Decisions with a reward of which a value counts only once more is told."""
+    """Decisions with a reward, but with a value that counts only after more is told."""
     continuing: Continuing | None = field(
         metadata=in_json(
             encode=lambda continuing, _: continuing.as_dict(),
@@ -301,7 +305,7 @@ class Status(JsonResult, Documented):
         ),
         default=None,
     )
-    """What more rounds are worth; None if that was not asked for."""
+    """Value of more rounds; None if it was not asked for."""
 
     @property
     def stopping(self) -> float:
@@ -310,7 +314,7 @@ class Status(JsonResult, Documented):
 
     @property
     def expected_regret_of_stopping(self) -> float:
-        """Same as `stopping`."""
+        """Alias of `stopping`, the key in the JSON document."""
         return self.stopping
 
     @property
@@ -357,7 +361,7 @@ class Status(JsonResult, Documented):
         )
 
     def document(self, tolerance: float | None = None) -> Document:
-        """Return what the status tells people; with a tolerance also whether to stop."""
+        """Return the readable summary; a `tolerance` adds advice on whether to stop."""
         return Document(tuple(self._blocks(tolerance)))
 
     def _blocks(self, tolerance: float | None) -> Iterator[Block]:
@@ -419,7 +423,7 @@ class Status(JsonResult, Documented):
             yield self._list(self.pending, times)
         if self.incomplete:
             number = pluralize(len(self.incomplete), "decision")
-            yield Heading(f"{number} with an outcome that does not count before more is told")
+            yield Heading(f"{number} whose outcome does not count until more is told")
             yield self._list(self.incomplete, {})
 
     def _list(self, cases: tuple[Case, ...], times: Mapping[int, str]) -> BulletList:
@@ -451,7 +455,7 @@ class Status(JsonResult, Documented):
         ]
 
     def as_dict(self, tolerance: float | None = None) -> dict[str, Any]:
-        """Return the JSON document; with a tolerance also whether to stop."""
+        """Return the JSON document; a `tolerance` adds advice on whether to stop."""
         data = super().as_dict()
         if tolerance is not None:
             data["tolerance"], data["stop"] = tolerance, self.should_stop(tolerance)
@@ -480,15 +484,15 @@ def context_text(arms: ArmSummary) -> str:
 
 
 def describe_decisions(status: Status) -> str:
-    """Describe how many decisions there are, of which kind, and who decides."""
+    """Describe the number of decisions of each kind, and the policy."""
     counts = status.counts
     parts = [f"{counts['done']:,} with an outcome", f"{counts['pending']:,} pending"]
     parts += [f"{counts[kind]:,} {kind}" for kind in ("withdrawn", "erased") if counts[kind]]
     text = f"{pluralize(counts['asked'], 'decision')} ({', '.join(parts)})"
     if status.imported:
         text += (
-            f", {pluralize(status.imported, 'imported record')} (they count in the means; plays "
-            "are decisions alone)"
+            f", {pluralize(status.imported, 'imported record')} (included in the means, but not in "
+            "the plays)"
         )
     return f"{text}; the policy is {status.policy}"
 
@@ -545,14 +549,14 @@ def describe_continuing(status: Status) -> Iterator[str]:
             "anything over staying with what looks best now."
         )
     else:
-        how = "experiment in all of them"
+        plan = "experiment in all of them"
         if continuing.explore < rounds:
-            how = f"experiment in {continuing.explore:,} of them, then stay with what looks best"
+            plan = f"experiment in {continuing.explore:,} of them, then stay with what looks best"
         yield (
-            f"{pluralize(rounds, 'more round')} are expected to gain "
+            f"{pluralize(rounds, 'more round')} {'is' if rounds == 1 else 'are'} expected to gain "
             f"{format_number(continuing.value)} ± {format_number(continuing.error)} in total, "
             f"{format_number(continuing.value / rounds)} per round, over staying with what looks "
-            f"best now: {how}."
+            f"best now: {plan}."
         )
     if continuing.policy != status.policy:
         yield (
@@ -571,23 +575,24 @@ def describe_continuing(status: Status) -> Iterator[str]:
 def _average(status: Status) -> str:
     if status.is_one_context:
         return "in this context alone"
-    seen = "the contexts seen so far" if status.has_contexts else "all contexts equally"
-    return f"averaged over {seen}"
+    contexts = "the contexts seen so far" if status.has_contexts else "all contexts equally"
+    return f"averaged over {contexts}"
 
 
 def describe_unused(status: Status) -> Iterator[str]:
-    """Describe what does not count, or not as it should, and why."""
+    """Describe which records do not count, or may bias what is learned, and why."""
     restricted, otherwise = status.counts["restricted"], status.counts["played_otherwise"]
     if restricted:
         yield (
-            f"{pluralize(restricted, 'decision')} made among fewer than all arms. If what "
-            "restricts the choice also affects the outcome and is not in the context, learning "
-            "from them is biased."
+            f"In {pluralize(restricted, 'decision')} some arms were not allowed. If the reason for "
+            "that also affects the outcome and is not in the context, learning from such decisions "
+            "is biased."
         )
     if otherwise:
         yield (
-            f"{pluralize(otherwise, 'decision')} where another arm was played: they have no "
-            "propensity, and are learned from only if that had nothing to do with the unit."
+            f"In {pluralize(otherwise, 'decision')} another arm was played than the one that was "
+            "chosen. The policy learns from such decisions only if the reason had nothing to do "
+            "with the unit."
         )
     for why, times in status.left_out.items():
         yield f"{pluralize(times, 'record')} left out: {why}."
@@ -599,8 +604,8 @@ def describe_unused(status: Status) -> Iterator[str]:
 def describe_graph(status: Status) -> Iterator[str]:
     """Describe the probabilities of doubtful edges, and the evidence against the graph."""
     if status.edges:
-        each = ", ".join(f"{edge} ({chance:.2f})" for edge, chance in status.edges.items())
-        yield f"Probabilities of doubtful edges: {each}."
+        chances = ", ".join(f"{edge} ({chance:.2f})" for edge, chance in status.edges.items())
+        yield f"Probabilities of doubtful edges: {chances}."
     if status.evidence is not None:
         yield from str(status.evidence).splitlines()
         if status.evidence.alarms:

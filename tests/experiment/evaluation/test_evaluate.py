@@ -221,7 +221,7 @@ def test_bad_questions_are_refused():
     with pytest.raises(DowiseError, match="3 can't be evaluated"):
         evaluate(COIN, PROMPT, 3)
     for steps in ([Learn(ONE.record), Decide(ONE)], [Decide(ONE), Decide(ONE)]):
-        with pytest.raises(DowiseError, match="decision 1 comes twice, or its outcome before it"):
+        with pytest.raises(DowiseError, match="decision 1 comes twice, or after its outcome"):
             evaluate(COIN, steps, "random")
-    with pytest.raises(DowiseError, match="is no step"):
+    with pytest.raises(DowiseError, match="is not a step"):
         evaluate(COIN, [ONE], "random")

@@ -12,8 +12,8 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from dowise import CausalGraph, Problem, load_problem
-from dowise.experiment.evaluation import Decide, Learn, LoggedDecision, evaluate
-from dowise.experiment.evaluation.estimators import LAMBDAS, interval, lower_bound, winnings
+from dowise.experiment.evaluation import Decide, Learn, LoggedDecision, Replay, evaluate
+from dowise.experiment.evaluation.estimators import LAMBDAS, interval, log_wealth, lower_bound
 
 SCRIPT = Path(__file__).parents[3] / "evidence" / "evaluation.py"
 script = SimpleNamespace(**runpy.run_path(str(SCRIPT), run_name="evaluation"))
@@ -28,6 +28,18 @@ def random_log(rng, rounds, arms):
     predictions = np.clip(rng.normal(0.5, 0.4, (rounds, arms)), 0, 1)
     played = np.array([rng.choice(arms, p=row) for row in logged])
     return target, logged, predictions, played, rng.integers(3, size=rounds) / 2
+
+
+def replay(logged, predictions, arms, rewards):
+    return Replay(
+        numbers=np.arange(len(arms)),
+        target=logged,
+        logged=logged,
+        predictions=predictions,
+        arms=arms,
+        rewards=rewards,
+        costs=np.zeros_like(logged),
+    )
 
 
 def slow_lower_bound(wanted, logged, predictions, arms, rewards, alpha):
@@ -60,12 +72,12 @@ def slow_lower_bound(wanted, logged, predictions, arms, rewards, alpha):
 @pytest.mark.parametrize("seed", range(12))
 def test_a_lower_bound_is_that_of_its_slow_twin(seed):
     rng = np.random.default_rng(seed)
-    target, *rest = random_log(rng, 40, 4)
-    for wanted in (target, target - rest[0]):
-        found = lower_bound(wanted, *rest, alpha=0.3)
-        assert found == pytest.approx(slow_lower_bound(wanted, *rest, 0.3), abs=1e-7)
-        low, high = interval(wanted, *rest, level=0.4)
-        assert low == pytest.approx(found) and low <= high
+    target, *log = random_log(rng, 40, 4)
+    for combination in (target, target - log[0]):
+        bound = lower_bound(combination, replay(*log), alpha=0.3)
+        assert bound == pytest.approx(slow_lower_bound(combination, *log, 0.3), abs=1e-7)
+        low, high = interval(combination, replay(*log), level=0.4)
+        assert low == pytest.approx(bound) and low <= high
 
 
 @pytest.mark.parametrize("is_difference", [False, True])
@@ -92,8 +104,8 @@ def test_at_the_truth_evidence_against_it_is_expected_to_be_one_at_most(seed, is
             rows.append((wanted, logged, predictions, arm, reward, wanted @ means[t]))
         wanted, logged, predictions, arms, rewards, values = map(np.array, zip(*rows, strict=True))
         if chance:
-            won = winnings(wanted, logged, predictions, arms, rewards.astype(float))
-            expected += chance * np.exp(won - LAMBDAS * values.sum())
+            log = replay(logged, predictions, arms, rewards.astype(float))
+            expected += chance * np.exp(log_wealth(wanted, log) - LAMBDAS * values.sum())
     assert (expected <= 1 + 1e-12).all()
     assert expected[-1] > 0.99  # and not by far: nothing is given away where λ is small
 
@@ -107,7 +119,7 @@ def test_an_interval_closes_on_what_was_seen_as_decisions_come_in():
     half = np.full((4000, 2), 0.5)
     widths = []
     for n in (100, 1000, 4000):
-        low, high = interval(target[:n], logged[:n], half[:n], arms[:n], rewards[:n], 0.9)
+        low, high = interval(target[:n], replay(logged, half, arms, rewards)[:n], 0.9)
         assert low < 0.8 < high  # misses in 1 of 10 such logs at most
         widths.append(high - low)
     assert widths[0] < 0.6 and widths[1] < 0.18 and widths[2] < 0.09

@@ -42,7 +42,7 @@ def test_every_event_is_there_newest_first_in_a_sentence(told):
     assert "2 records imported from spring.csv" in sentences
     assert "Experiment revised; the policy is ts (simpler)" in sentences
     assert "Its content was erased" in sentences
-    assert any("that do(X2=1) was done instead" in said for said in sentences)
+    assert any("that do(X2=1) was played instead" in said for said in sentences)
     assert all(said in page for said in sentences)
 
 

@@ -1,7 +1,7 @@
-"""What another policy would have earned on the decisions of an experiment.
+"""Off-policy evaluation: what another policy would have earned on the decisions of an experiment.
 
-It knows nothing of storage: it is given the steps of an experiment in order (`Decide`, `Learn`,
-`LearnMany`, `Retract`), replays them, and estimates.
+The package does not read storage. It replays the steps of an experiment in order (`Decide`,
+`Learn`, `LearnMany`, `Retract`), and estimates.
 
 >>> import numpy as np
 >>> from dowise.problem import load_problem
@@ -10,12 +10,12 @@ It knows nothing of storage: it is given the steps of an experiment in order (`D
 >>> for number, (arm, reward) in enumerate([("do(X=0)", 0), ("do(X=1)", 1), ("do(X=1)", 1)], 1):
 ...     record = problem.record(arm, {"Y": reward}, number)
 ...     steps += [Decide(LoggedDecision(number, {}, even, even > 0, record)), Learn(record)]
->>> found = evaluate(problem, steps, "do(X=1)")
->>> round(found.ips.value, 3), found.ips.interval, found.unsupported, found.verdict
+>>> result = evaluate(problem, steps, "do(X=1)")
+>>> round(result.ips.value, 3), result.ips.interval, result.unsupported, result.verdict
 (2.0, (0.0, 1.0), 0.0, 'not clear')
 """
 
-from dowise.experiment.evaluation.estimators import Estimated
+from dowise.experiment.evaluation.estimators import IntervalEstimate
 from dowise.experiment.evaluation.evaluation import Evaluation, evaluate
 from dowise.experiment.evaluation.replay import (
     Decide,
@@ -29,6 +29,15 @@ from dowise.experiment.evaluation.replay import (
 )
 
 __all__ = [
-    "Decide", "Estimated", "Evaluation", "Learn", "LearnMany", "LoggedDecision",
-    "NothingToEvaluateError", "Replay", "Retract", "Step", "evaluate",
-]  # fmt: skip
+    "Decide",
+    "Evaluation",
+    "IntervalEstimate",
+    "Learn",
+    "LearnMany",
+    "LoggedDecision",
+    "NothingToEvaluateError",
+    "Replay",
+    "Retract",
+    "Step",
+    "evaluate",
+]

@@ -21,11 +21,11 @@ from dowise._core.validation import check_fraction
 from dowise.belief import Belief
 from dowise.errors import DowiseError, import_extra
 from dowise.experiment.evaluation.estimators import (
-    Estimated,
+    IntervalEstimate,
     doubly_robust,
+    importance_weights,
     inverse_propensity,
     self_normalised,
-    weights,
 )
 from dowise.experiment.evaluation.replay import Replay, Step, TargetLike, as_target, replay
 from dowise.problem import Problem
@@ -37,23 +37,35 @@ MIN_EFFECTIVE = 30.0  # effective decisions for the normal approximation
 class Evaluation(JsonResult, Documented):
     """Estimate of what a policy, the target, would have earned on the same decisions.
 
-    The question: θ = (1/T) Σ_t Σ_a π_t(a) μ_t(a), an average over the T decisions that count, for
-    the contexts that came and among the arms that were allowed. π_t(a) is the probability with
-    which the target would have played an arm, given what the experiment knew by then: it learns
-    from what was played, not from what its own choices would have taught, so a policy that explores
-    more wisely gets no credit for that. μ_t(a) is the mean reward of the arm at decision t, given
-    all that came before; the world may change, and the graph may be wrong.
+    The estimate is about θ = (1/T) Σ_t Σ_a π_t(a) μ_t(a), an average over the T decisions that
+    count, with their contexts and the arms that were allowed. π_t(a) is the probability with which
+    the target would have played an arm, given what the experiment knew at the time. The target
+    learns from what was played, not from what its own choices would have shown, so a policy that
+    explores better gets no credit for that. μ_t(a) is the mean reward of the arm at decision t,
+    given everything before it; the world may change, and the graph may be wrong.
 
-    `low` and `high` of an estimate hold in finite samples, however the policy that decided learned
-    from its outcomes, and for all lengths of the log at once, so one may look after every decision
-    and stop when one likes. They need three things: the recorded probabilities are those that were
-    played with; a decision's outcome does not depend on other decisions; and whether a decision
-    counts, or is still pending or left out, depends neither on its arm nor on its outcome. Where
-    outcomes come in another order than the decisions were made, they hold at any one look.
-    `normal` is narrower, and holds only approximately: for many decisions with moderate weights.
+    `low` and `high` of an estimate are guaranteed in finite samples, however the policy that
+    decided learned from its outcomes, and for all lengths of the log at once: you may look after
+    every decision, and stop when you like. They rest on three assumptions. The recorded
+    probabilities are those that were used. The outcome of a decision does not depend on other
+    decisions. Whether a decision counts, is pending or is left out depends neither on its arm nor
+    on its outcome. If outcomes arrive in another order than the decisions were made, the guarantee
+    is for any single look. `normal` is narrower, and only approximate: it needs many decisions with
+    moderate weights.
 
-    All numbers are in the user's units and a decision's worth, also where smaller is better, and
-    net of what arms cost.
+    All numbers are per decision, in the user's units, also if smaller is better, and net of the
+    costs of arms.
+
+    Examples
+    --------
+    >>> from dowise import Experiment
+    >>> from dowise.experiment.storage import MemoryStorage
+    >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", "random", seed=1)
+    >>> for reward in (0, 1, 1, 0):
+    ...     case = experiment.tell(experiment.ask().id, {"Y": reward})
+    >>> evaluation = experiment.evaluate("random")
+    >>> evaluation.decisions, evaluation.earned, evaluation.verdict
+    (4, 0.5, 'not clear')
     """
 
     json_extras: ClassVar[tuple[str, ...]] = ("verdict", "refusal", "words")
@@ -61,40 +73,40 @@ class Evaluation(JsonResult, Documented):
     problem: Problem = field(metadata=in_json(is_sent=False, decode=lambda _, problem: problem))
     target: str
     level: float
-    dr: Estimated
+    dr: IntervalEstimate
     """The doubly robust estimate of θ."""
-    ips: Estimated | None
-    """By inverse propensity; None where some of the target's choices had probability 0."""
+    ips: IntervalEstimate | None
+    """Estimate by inverse propensity; None if some of the target's choices had probability 0."""
     self_normalised: float | None
-    """Inverse propensity divided by the mean weight, as a figure; None where `ips` is."""
-    logged: Estimated
-    """Of the policy that decided, (1/T) Σ_t Σ_a e_t(a) μ_t(a), doubly robust."""
-    difference: Estimated
-    """The target's less that of the policy that decided, from the same decisions."""
+    """Inverse propensity divided by the mean weight; None if `ips` is, or if all weights are 0."""
+    logged: IntervalEstimate
+    """Doubly robust estimate of the policy that decided, (1/T) Σ_t Σ_a e_t(a) μ_t(a)."""
+    difference: IntervalEstimate
+    """Estimate of the target minus the policy that decided, from the same decisions."""
     earned: float
-    """The mean of the rewards that were seen, net of what the arms cost."""
+    """Mean of the observed rewards, net of the costs of arms."""
     unsupported: float
-    """The share of the target's choices that had probability 0."""
+    """Share of the target's choices that had probability 0."""
     largest_weight: float
-    """The largest π_t(A_t)/e_t(A_t)."""
+    """Largest π_t(A_t)/e_t(A_t)."""
     effective_decisions: float
-    """(Σw)² / Σw²: so many decisions with equal weights would tell as much."""
+    """Number of decisions with equal weights that would be as informative: (Σw)² / Σw²."""
     not_allowed: int
-    """At so many decisions the target's arm was not allowed: there it does what was done."""
+    """Number of decisions where the target's arm was not allowed, and it does what was done."""
     unused: int
-    """From so many records the target could learn nothing, because something was not seen."""
+    """Number of records that the target could not learn from, because a value is missing."""
     decisions: int
-    """How many count."""
+    """Number of decisions that count."""
     replay: Replay = field(
-        metadata=in_json(is_sent=False, decode=lambda _, problem: Replay.none(len(problem.arms)))
+        metadata=in_json(is_sent=False, decode=lambda _, problem: Replay.empty(len(problem.arms)))
     )
-    """The rows behind the estimates; none if it was read from a document."""
+    """The rows behind the estimates; empty if the result was read from JSON."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Number of decisions that do not count, by reason, if known."""
 
     @property
     def verdict(self) -> Literal["better", "worse", "not clear"]:
-        """On which side of 0 the interval of the difference is."""
+        """Side of 0 on which the interval of the difference is."""
         low, high = sorted(map(self.problem.payoff.oriented, self.difference.interval))
         return "better" if low > 0 else "worse" if high < 0 else "not clear"
 
@@ -116,22 +128,24 @@ class Evaluation(JsonResult, Documented):
         """Return a DataFrame: estimate, value, low, high, normal_low, normal_high."""
         pandas = import_extra("pandas", "simulate", "a table of the evaluation")
         rows = []
-        for name, found in self._named():
-            ends = (None, None) if found is None or found.normal is None else found.normal
-            numbers = (None,) * 3 if found is None else (found.value, *found.interval)
-            rows.append((name, *numbers, *ends))
+        for name, estimate in self._named():
+            if estimate is None:
+                rows.append((name, *(None,) * 5))
+            else:
+                normal = estimate.normal or (None, None)
+                rows.append((name, estimate.value, *estimate.interval, *normal))
         columns = ["estimate", "value", "low", "high", "normal_low", "normal_high"]
         table = pandas.DataFrame(rows, columns=columns)
         return table.astype(dict.fromkeys(columns[1:], float))
 
-    def _named(self) -> Iterator[tuple[str, Estimated | None]]:
+    def _named(self) -> Iterator[tuple[str, IntervalEstimate | None]]:
         yield "doubly robust", self.dr
         yield "inverse propensity", self.ips
         yield "policy that decided", self.logged
         yield "difference", self.difference
 
     def document(self) -> Document:
-        """Return the estimates as a table, and what they mean."""
+        """Return a table of the estimates, and their meaning in sentences."""
         return Document(tuple(self._blocks()))
 
     def _blocks(self) -> Iterator[Block]:
@@ -157,8 +171,8 @@ class Evaluation(JsonResult, Documented):
         net = ", net of cost," if self.problem.payoff.has_costs else ""
         if self.effective_decisions < MIN_EFFECTIVE:  # say so before the estimate
             yield (
-                "Few decisions are informative, as much as "
-                f"{self.effective_decisions:.2g} that it had made itself: a mean "
+                f"The decisions tell little about {self.target}, only as much as "
+                f"{self.effective_decisions:.2g} decisions of its own: a mean "
                 f"{self.problem.reward}{net} anywhere from {format_number(self.dr.low)} to "
                 f"{format_number(self.dr.high)} agrees with them."
             )
@@ -170,8 +184,8 @@ class Evaluation(JsonResult, Documented):
             f"{_with_interval(self.logged)}{smaller}. In brackets: {100 * self.level:g} % "
             "intervals."
         )
-        clear = "not clear which is better" if self.verdict == "not clear" else self.verdict
-        yield f"The difference is {_with_interval(self.difference)}: {clear}."
+        verdict = "not clear which is better" if self.verdict == "not clear" else self.verdict
+        yield f"The difference is {_with_interval(self.difference)}: {verdict}."
         if self.ips is None:
             yield (
                 f"Inverse propensity is refused: {self.refusal}. For this share the doubly robust "
@@ -179,19 +193,21 @@ class Evaluation(JsonResult, Documented):
                 "best reward."
             )
         else:
-            yield f"By inverse propensity it is {_with_interval(self.ips)}."
+            yield (
+                f"By inverse propensity, the mean for {self.target} is {_with_interval(self.ips)}."
+            )
         yield from self._cautions()
         if self.left_out:
-            each = "; ".join(f"{times:,}: {why}" for why, times in self.left_out.items())
+            reasons = "; ".join(f"{times:,}: {why}" for why, times in self.left_out.items())
             total = sum(self.left_out.values())
-            yield f"{pluralize(total, 'decision')} left out ({each})."
+            yield f"{pluralize(total, 'decision')} left out ({reasons})."
 
     def _cautions(self) -> Iterator[str]:
         if not self.dr.low <= self.dr.value <= self.dr.high:
             yield (
                 "A few decisions with weights of up to "
-                f"{format_number(self.largest_weight)} drive the estimate out of its interval: "
-                "rely on the interval."
+                f"{format_number(self.largest_weight)} push the doubly robust estimate out of its "
+                "interval: rely on the interval."
             )
         if self.dr.normal is not None and self.effective_decisions >= MIN_EFFECTIVE:
             low, high = self.dr.normal
@@ -202,13 +218,13 @@ class Evaluation(JsonResult, Documented):
             )
         if self.not_allowed:
             yield (
-                f"In {pluralize(self.not_allowed, 'decision')} its arm was not allowed: there it "
-                "is assumed to do what was done."
+                f"In {pluralize(self.not_allowed, 'decision')} the arm of {self.target} was not "
+                "allowed; it is assumed to do what was done."
             )
         if self.unused:
             yield (
-                f"It could learn nothing from {pluralize(self.unused, 'record')}, in which "
-                "something that it needs is missing."
+                f"{self.target} could not learn from {pluralize(self.unused, 'record')}, because a "
+                "value that it needs is missing."
             )
 
 
@@ -223,46 +239,73 @@ def evaluate(
 ) -> Evaluation:
     """Estimate what the target would have earned on the decisions among the steps.
 
-    See `Evaluation`. `target` is a policy's name, with its `options`; a fresh policy; an arm,
-    "do(X=1)"; or a mapping from contexts (tuples of labels in the order of `problem.context`) to
-    arms. `belief` is the model of the doubly robust estimate, by default one from the prior; it
-    learns the steps' records. `seed` is that of the target's own draws.
+    Parameters
+    ----------
+    problem : Problem
+        The problem of the decisions.
+    steps : iterable of steps
+        What was decided and what became known, in order.
+    target : str, policy, arm or mapping
+        The name of a policy; a fresh policy; an arm such as "do(X=1)"; or a mapping from contexts
+        (tuples of labels in the order of `problem.context`) to arms.
+    options : mapping, optional
+        Options of a policy that is passed by its name.
+    level : float, default 0.9
+        Level of the intervals.
+    belief : Belief, optional
+        Model of the doubly robust estimate, which learns the records of the steps; by default one
+        from the prior.
+    seed : int, default 0
+        Random seed of the target's own draws.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    NothingToEvaluateError
+        If no decision is among the steps.
+    DowiseError
+        If the target, a step or another argument is invalid.
     """
     level = check_fraction("level", level, 0.9)
     if belief is not None and belief.problem != problem:
-        raise DowiseError(f"the belief is about another problem, {belief.problem!r}")
+        raise DowiseError(
+            f"the belief is about another problem, {belief.problem!r}", code="wrong-problem"
+        )
     chosen = as_target(target, problem, options, seed)
-    found = replay(problem, steps, chosen, belief if belief is not None else Belief(problem))
-    payoff, weight = problem.payoff, weights(found)
-    missing, squares = found.unsupported, float(weight @ weight)
-    steady = None if missing else self_normalised(found)
-    versus = doubly_robust(found, found.target - found.logged, level)
+    log = replay(problem, steps, chosen, belief if belief is not None else Belief(problem))
+    payoff, weights = problem.payoff, importance_weights(log)
+    squares, is_supported = float(weights @ weights), not log.unsupported
+    normalised = self_normalised(log) if is_supported else None
+    difference = doubly_robust(log, log.target - log.logged, level)
     return Evaluation(
         problem=problem,
         target=chosen.name,
         level=level,
-        dr=doubly_robust(found, found.target, level).rescaled(payoff.unscale),
-        ips=None if missing else inverse_propensity(found, level).rescaled(payoff.unscale),
-        self_normalised=None if steady is None else payoff.unscale(steady),
-        logged=doubly_robust(found, found.logged, level).rescaled(payoff.unscale),
-        difference=versus.rescaled(lambda scaled: payoff.oriented(payoff.span * scaled)),
-        earned=payoff.unscale(float(payoff.net_scaled(found.rewards, found.arms).mean())),
-        unsupported=missing,
-        largest_weight=float(weight.max()),
-        effective_decisions=float(weight.sum()) ** 2 / squares if squares > 0 else 0.0,
+        dr=doubly_robust(log, log.target, level).rescaled(payoff.unscale),
+        ips=inverse_propensity(log, level).rescaled(payoff.unscale) if is_supported else None,
+        self_normalised=None if normalised is None else payoff.unscale(normalised),
+        logged=doubly_robust(log, log.logged, level).rescaled(payoff.unscale),
+        difference=difference.rescaled(lambda scaled: payoff.oriented(payoff.span * scaled)),
+        earned=payoff.unscale(float(payoff.net_scaled(log.rewards, log.arms).mean())),
+        unsupported=log.unsupported,
+        largest_weight=float(weights.max()),
+        effective_decisions=float(weights.sum()) ** 2 / squares if squares > 0 else 0.0,
         not_allowed=chosen.not_allowed,
         unused=chosen.unused,
-        decisions=len(found),
-        replay=found,
+        decisions=len(log),
+        replay=log,
     )
 
 
-def _with_interval(estimate: Estimated) -> str:
+def _with_interval(estimate: IntervalEstimate) -> str:
     return (
         f"{format_number(estimate.value)} "
         f"[{format_number(estimate.low)} to {format_number(estimate.high)}]"
     )
 
 
-def _percent(part: float) -> str:
-    return f"{100 * part:.1f} %" if part >= 0.001 else "less than 0.1 %"
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if share >= 0.001 else "less than 0.1 %"
