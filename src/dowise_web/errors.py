@@ -119,9 +119,9 @@ def error_response(request: Request, error: DowiseError) -> Response:
     if isinstance(error, BadRowsError):
         rows = [
             {"row": bad.row, "line": bad.line, "why": bad.why}
-            for bad in error.found.bad[:MAX_BAD_ROWS]
+            for bad in error.checked.bad[:MAX_BAD_ROWS]
         ]
-        extra |= {"bad_count": error.found.bad_count, "bad": rows}
+        extra |= {"bad_count": error.checked.bad_count, "bad": rows}
     if isinstance(error, InputSyntaxError) and error.line is not None:
         extra |= {"line": error.line, "column": error.column}
     return _respond(

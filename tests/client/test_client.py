@@ -150,7 +150,7 @@ def test_records_are_checked_here(served):
     before = client.head
     with pytest.raises(BadRowsError, match="1 of 2 rows") as caught:
         client.import_records(table)
-    assert caught.value.found.bad[0].row == 0 and client.head == before
+    assert caught.value.checked.bad[0].row == 0 and client.head == before
     assert client.import_records(table, skip_bad=True, source="x.csv") == 1
     assert client.events()[-1].payload["skipped"] == 1
     assert client.import_records({"Z": ["bad"]}, skip_bad=True) == 0

@@ -33,7 +33,7 @@ def test_bad_records_leave_nothing_unless_they_are_skipped(task2, tmp_path):
     path = tmp_path / "a.db"
     with pytest.raises(BadRowsError, match="1 of 2 rows can't be read, so nothing") as refused:
         Experiment.create(path, "a", task2, records=BAD)
-    assert refused.value.found.bad[0].row == 1 and not path.exists()
+    assert refused.value.checked.bad[0].row == 1 and not path.exists()
     with Experiment.create(path, "a", task2, records=BAD, skip_bad=True) as a:
         assert a.events()[1].payload["skipped"] == 1
     with Experiment.create(path, "b", task2, records={"Y": []}) as b:

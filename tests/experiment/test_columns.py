@@ -62,7 +62,7 @@ def test_what_is_packed_comes_back(case, seed, size, values):
     problem = Problem(graph, reward, context, non_manipulable, domains, arms=["do()"])
     batch = random_batch(problem, np.random.default_rng(seed), size)
     found = unpack(through_json(pack(batch)), problem)
-    assert found.notes == {} and found.batch.problem is problem
+    assert found.left_out == {} and found.batch.problem is problem
     assert_same(found.batch, batch)
 
 
@@ -120,7 +120,7 @@ def test_another_problem_reads_by_label():
     expected = [
         ({k: x for k, x in seen.items() if k != "Age"}, was_set) for seen, was_set in before
     ]
-    assert labels(found.batch) == expected and found.notes == {}
+    assert labels(found.batch) == expected and found.left_out == {}
     belief = Belief(revised)
     belief.posterior.learn_many(found.batch)
     assert belief.times_learned()["Dose"] == 2  # where it was seen, not set
@@ -136,7 +136,7 @@ def test_a_context_that_an_arm_had_set_still_counts():
     page = pack(WARD.records(TABLE))
     revised = Problem(GRAPH, "Recovery", ("Age", "Diet"), domains=DOMAINS)
     found = unpack(page, revised)
-    assert len(found.batch) == 5 and found.notes == {}
+    assert len(found.batch) == 5 and found.left_out == {}
     belief = Belief(revised)
     belief.posterior.learn_many(found.batch)
     assert belief.times_learned()["Recovery"] == 1  # the one row with Dose, Diet and Recovery
@@ -155,7 +155,7 @@ def test_records_of_arms_that_mean_nothing_now_are_left_out_and_counted(change, 
     options = {"graph": GRAPH, "reward": "Recovery", "context": "Age"} | change
     revised = Problem(**options, domains=DOMAINS)
     found = unpack(pack(WARD.records(TABLE)), revised)
-    assert found.notes == {f"the arm set Diet, which is {word} now": 2}
+    assert found.left_out == {f"the arm set Diet, which is {word} now": 2}
     kept = [0, 1, 4]
     rest = WARD.records({name: [column[i] for i in kept] for name, column in TABLE.items()})
     assert labels(found.batch) == labels(rest)
@@ -180,7 +180,7 @@ def test_a_label_that_is_gone_only_from_records_left_out_is_no_error():
     page = pack(WARD.records(TABLE))
     graph = CausalGraph.parse("Age -> Recovery; Dose -> Recovery")
     revised = Problem(graph, "Recovery", domains=DOMAINS | {"Dose": ["low", "mid"]})
-    assert unpack(page, revised).notes == {"the arm set Diet, which is not a variable now": 2}
+    assert unpack(page, revised).left_out == {"the arm set Diet, which is not a variable now": 2}
 
 
 def changed(path, value):

@@ -224,10 +224,10 @@ LOOKS = {
     "audit": ("dowise.experiment.audit", "decide", lambda e, _: e.audit()),
     "export": (
         "dowise.experiment.view",
-        "columns_of",
+        "export_table",
         lambda e, folder: e.export(folder / "w.csv"),
     ),
-    "frame": ("dowise.experiment.view", "columns_of", lambda e, _: e.frame()),
+    "frame": ("dowise.experiment.view", "export_table", lambda e, _: e.frame()),
     "records": ("dowise.experiment.view", "_copies", lambda e, _: e.records()),
     "pending": ("dowise.experiment.view", "_copies", lambda e, _: e.pending()),
     "idle": ("dowise.experiment.view", "UnusedValues", lambda e, _: e.idle(1)),

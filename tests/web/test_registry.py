@@ -14,7 +14,7 @@ def registry_at(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["a", "ward"])
 def test_a_store_with_the_name_of_a_word_leaves_words_alone(registry_at, tmp_path, name):
-    said = "there is no decision 9 in a ward: none was made yet"
+    said = "there is no decision 9 in a ward: there is none yet"
     found = registry_at(name)
     assert found.redact(said) == said
     assert str(tmp_path) not in found.redact(f"{tmp_path / name} can't be read")
@@ -50,6 +50,6 @@ def test_where_a_database_is_stands_in_the_log_alone(ward, monkeypatch, caplog):
 
 
 def test_what_a_file_could_not_is_said_and_is_in_the_log(registry_at, caplog):
-    said = registry_at("ward.db").redact("ward.db: can't write to 'a': the disk is full: make room")
-    assert said == "the store: can't write to 'a': the disk is full: make room"
+    said = registry_at("ward.db").redact("ward.db: can't write to 'a': the disk is full: free some space")
+    assert said == "the store: can't write to 'a': the disk is full: free some space"
     assert "the disk is full" in caplog.text

@@ -79,7 +79,7 @@ def test_tables_that_do_not_serve_any_more_must_be_brought_up_to_date(old, monke
     monkeypatch.setattr(sql, "OLDEST_USABLE", 2)
     with closing(sqlite3.connect(old, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
-        with pytest.raises(DowiseError, match="can't open the store: another program has held"):
+        with pytest.raises(DowiseError, match="can't open the store: another program has locked"):
             open_storage(old)
 
 
@@ -120,7 +120,7 @@ def test_a_user_of_the_server_who_may_only_read_reads_an_older_database(postgres
         database = url.rpartition("/")[2]
         with opened(f"postgresql://guest:guest@127.0.0.1:{postgres.port}/{database}") as storage:
             assert len(storage.read("ward")) == 1 and TokenTable(storage).read() == []
-            with pytest.raises(DowiseError, match="for tokens: this user lacks a right there"):
+            with pytest.raises(DowiseError, match="for tokens: this user lacks a privilege"):
                 TokenTable(storage).add(new("one"))
     finally:
         connection.execute("DROP OWNED BY guest")

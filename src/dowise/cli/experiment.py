@@ -236,10 +236,10 @@ def _list_bad_rows(path: Path | None, as_json: bool) -> Iterator[None]:
     except BadRowsError as error:
         message = f"{path}: {error.summary}. Correct them, or leave them out with --skip-bad"
         if as_json:
-            details = {"imported": 0, **_bad_rows_to_json(error.found)}
+            details = {"imported": 0, **_bad_rows_to_json(error.checked)}
             click.get_current_context().meta[ERROR_DETAILS] = details
         else:
-            message = "\n".join([message, *(f"  {row}" for row in _bad_rows(error.found))])
+            message = "\n".join([message, *(f"  {row}" for row in _bad_rows(error.checked))])
         raise DowiseError(message, code="bad-rows") from None
 
 

@@ -22,9 +22,9 @@ from dowise.policies.registry import policy_info
 from dowise.problem import Problem
 
 SOFT = 0.1
-"""The prior of an edge that was not drawn, as docs/hidden.md measured it."""
+"""Prior probability of an edge that was not drawn, as measured in docs/hidden.md."""
 MAX_EDGES = 12
-"""Up to here the posterior is built in a fraction of a second, and a round takes milliseconds."""
+"""With more edges, building the posterior takes seconds, and a round more than milliseconds."""
 
 _DETERMINISTIC = ("bayes-optimal", "commit-kg", "kl-ucb", "ucb", "z2-kl-ucb")
 """Policies that play one arm with probability 1."""
@@ -32,7 +32,7 @@ _DETERMINISTIC = ("bayes-optimal", "commit-kg", "kl-ucb", "ucb", "z2-kl-ucb")
 
 @dataclass(frozen=True)
 class SoftAdvice:
-    """What the soft graph of a problem would add, and cost."""
+    """Effects of a soft graph on a problem: edges, arms and time."""
 
     edges: tuple[str, ...]
     """Edges that would become doubtful."""
@@ -68,12 +68,12 @@ class SoftAdvice:
 
 
 def soft_advice(problem: Problem, policy: str = "best") -> SoftAdvice | None:
-    """Return what a soft graph would mean, or None if it is not an option.
+    """Return the effects of a soft graph, or None if it is not an option.
 
     It is not an option if the graph is soft already, if the policy does not use the graph or can't
-    have doubtful edges, if no arrow could be missing (for hidden causes alone it did not help
-    measurably), or if the problem is too large: above `MAX_EDGES`, or if some sets of edges would
-    have to be left out.
+    handle doubtful edges, if no arrow could be missing (a soft graph for hidden causes alone had no
+    measurable benefit), or if the problem is too large: more than `MAX_EDGES` edges, or so many
+    sets of edges that some are left out.
     """
     info = policy_info(policy)
     if problem.soft is not None or info.learns_from != "everything" or info.needs_all_causes:
@@ -95,9 +95,9 @@ def soft_advice(problem: Problem, policy: str = "best") -> SoftAdvice | None:
 
 
 def floor_advice(policy: str, options: Mapping[str, Any]) -> str | None:
-    """Return what a floor is for if a policy is deterministic, otherwise None."""
-    is_sure = policy in _DETERMINISTIC or options.get("choice") == "deterministic"
-    if not is_sure or options.get("floor"):
+    """Return the advice to use a floor, if the policy is deterministic; otherwise None."""
+    is_deterministic = policy in _DETERMINISTIC or options.get("choice") == "deterministic"
+    if not is_deterministic or options.get("floor"):
         return None
     return (
         "It is deterministic. The option floor=0.1 gives every arm that may be the best a chance, "
@@ -113,7 +113,7 @@ def softened(problem: Problem, soft: float = SOFT) -> Problem:
 
 @dataclass(frozen=True)
 class RecordUsage(JsonResult, Documented):
-    """How many past records there are, and how many of them the policy can learn from."""
+    """Number of past records, and of those that the policy learns from."""
 
     json_extras: ClassVar[tuple[str, ...]] = ("used",)
 
@@ -125,7 +125,7 @@ class RecordUsage(JsonResult, Documented):
     """Number of records that are not learned from, by reason."""
     reward: str = ""
     unused: dict[str, dict[str, int]] = field(default_factory=dict)
-    """How often a variable was seen in the others and could not be used, with the reason."""
+    """Number of values that could not be used in the other records, by variable and reason."""
 
     @property
     def all(self) -> int:
@@ -139,12 +139,12 @@ class RecordUsage(JsonResult, Documented):
 
     @property
     def is_in_vain(self) -> bool:
-        """True if there are records, and none of their rewards counts."""
+        """True if there are records, but no reward that counts."""
         lost = sum(self.unused.get(self.reward, {}).values())
         return self.all > 0 and self.used <= lost
 
     def document(self) -> Document:
-        """Return what counts, and why the rest does not."""
+        """Return the numbers of records that count and do not count, with the reasons."""
         if not self.all:
             return Document((Paragraph("There are no past records yet."),))
         imported = f" and {self.imported:,} imported" if self.imported else ""
@@ -161,10 +161,10 @@ class RecordUsage(JsonResult, Documented):
         return Document((first, BulletList(items)) if items else (first,))
 
     def describe_unused(self) -> Iterator[str]:
-        """Describe each variable that could not be used, and why; the reward first."""
+        """Describe each variable that could not be used, with the reason; the reward first."""
         for name, reasons in sorted(self.unused.items(), key=lambda item: item[0] != self.reward):
-            for why, times in reasons.items():
+            for reason, times in reasons.items():
                 is_all = times >= self.used
-                which = "NOT USED in any of" if is_all else "not used in"
+                use = "NOT USED in any of" if is_all else "not used in"
                 lost = ", so nothing is known of the arms" if name == self.reward and is_all else ""
-                yield f"{name} is {which} {pluralize(times, 'record')}: {why}{lost}."
+                yield f"{name} is {use} {pluralize(times, 'record')}: {reason}{lost}."

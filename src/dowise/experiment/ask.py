@@ -1,15 +1,14 @@
 """Ask: validate a request, let the policy decide, and describe the decisions.
 
-What an `asked` event says follows from the events before it, except for the request and the build:
-an audit derives it again with `decide`.
+The payload of an `asked` event follows from the events before it, except for the request and the
+build: an audit derives it again with `decide`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import isfinite
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +17,15 @@ from dowise._core.rng import stream
 from dowise._core.types import FloatArray
 from dowise.errors import ConflictError, DowiseError
 from dowise.experiment.event import Event, build_info
-from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
 from dowise.policies.base import allowed_arms
+from dowise.policies.decision import rounded_figures
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
 
-FIGURE_DIGITS = 6  # figures are for people; probabilities are kept to the last bit
+if TYPE_CHECKING:
+    from dowise.experiment.journal import Transaction
+    from dowise.experiment.replay import PolicyReplay
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,10 @@ def _is_forbidden(arm: Intervention, forbidden: Iterable[Intervention]) -> bool:
 
 def find_answer(
     state: ExperimentState, request: AskRequest, read_event: Callable[[int], Event]
-) -> list[Event]:
-    """Return the decisions that a request got before; none if it is new.
+) -> list[LiveDecision]:
+    """Return the decisions that answered an earlier call with the same request id, if any.
 
-    Raises `ConflictError` if another question was asked under the same id.
+    Raises `ConflictError` if that call asked another question.
     """
     ids = [] if request.request_id is None else state.requests.get(request.request_id, [])
     if not ids:
@@ -123,7 +124,8 @@ def find_answer(
             f"repeated: {numbers} are left",
             code="decision-erased",
         )
-    questions = request.questions(state.config_at(events[0].number).problem)
+    problem = state.config_at(events[0].number).problem
+    questions = request.questions(problem)
     if len(ids) != len(questions):
         difference = f"for {len(ids)} at once, now for {len(questions)}"
     elif any(
@@ -132,7 +134,7 @@ def find_answer(
     ):
         difference = "with another context or restriction"
     else:
-        return events
+        return [LiveDecision(event, problem) for event in events]
     raise ConflictError(
         f"the request {request.request_id!r} was made before, as decision {numbers}, "
         f"{difference}: use a new request_id for another question",
@@ -141,7 +143,7 @@ def find_answer(
 
 
 class _AskedEvent(NamedTuple):
-    """The parts of an `asked` event that JSON of a decision contains."""
+    """Parts of an `asked` event that are in the JSON of a decision."""
 
     number: int
     at: str
@@ -254,10 +256,10 @@ class LiveDecision:
 def decide(
     state: ExperimentState, replay: PolicyReplay, question: Question, position: int = 0
 ) -> dict[str, Any]:
-    """Return what the next `asked` event says, as far as it follows from the events before.
+    """Return the payload of the next `asked` event, as far as it follows from the events before.
 
-    `position` is the number of decisions of the same batch before this one. A policy that imagines
-    their outcomes is recorded with that number (`imagined`).
+    `position` is the number of earlier decisions of the same batch. It is recorded (`imagined`) if
+    the policy imagines their outcomes.
     """
     problem, number, head = state.config.problem, len(state.cases) + 1, state.head
     assert head is not None
@@ -265,7 +267,7 @@ def decide(
     allowed = question.allowed
     arms = None if allowed is None else [problem.arms[i] for i in allowed]
     decision = policy.decide(question.context, stream(state.seed, number), arms)
-    figures, probabilities = decision.figures, decision.probabilities
+    probabilities = decision.probabilities
     payload = {
         "decision": number,
         "context": question.context,
@@ -273,9 +275,7 @@ def decide(
         "arm": dict(decision.arm),
         "probabilities": None if probabilities is None else probabilities.tolist(),
         "reason": decision.reason,
-        "figures": {
-            name: _round_figure(figures[name]) for name in figures if not name.endswith("_interval")
-        },
+        "figures": rounded_figures(decision.figures),
         "stream": [number],
         "known": {
             "event": head.number,
@@ -288,41 +288,20 @@ def decide(
     return payload
 
 
-def decide_batch(
-    state: ExperimentState, replay: Callable[[], PolicyReplay], request: AskRequest
-) -> Iterable[dict[str, Any]]:
-    """Yield the payloads of the `asked` events of a request.
+def decide_batch(tx: Transaction, request: AskRequest) -> list[LiveDecision]:
+    """Decide for each context of a request, and append the decisions to the journal.
 
-    Each is derived when it is asked for, from the state in which the one before it is pending.
+    Each decision is made in the state in which the one before it is pending.
     """
-    questions = request.questions(state.config.problem)
+    state, problem = tx.state, tx.state.config.problem
+    questions = request.questions(problem)
+    decisions = []
     for position, question in enumerate(questions):
-        payload = decide(state, replay(), question, position)
+        payload = decide(state, tx.replay(), question, position)
         payload |= {"request_id": request.request_id, "batch": len(questions)}
         if question.forbid:
             payload["forbid"] = [str(settings) for settings in question.forbid]
         if state.build_info != build_info():
             payload["maker"] = build_info()
-        yield payload
-
-
-def _round_figure(value: Any) -> Any:
-    """Return a figure as plain data with as many digits as people read."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, float) and isfinite(value):
-        return float(f"{value:.{FIGURE_DIGITS}g}")
-    if isinstance(value, list | tuple):
-        return [
-            float(f"{part:.{FIGURE_DIGITS}g}")
-            if isinstance(part, float) and isfinite(part)
-            else _round_figure(part)
-            for part in value
-        ]
-    if isinstance(value, Mapping):
-        return {
-            str(name): part if isinstance(part, str) else _round_figure(part)
-            for name, part in value.items()
-        }
-    plain = to_json(value)
-    return _round_figure(plain) if isinstance(plain, list | dict) else plain
+        decisions.append(LiveDecision(tx.append("asked", payload), problem))
+    return decisions

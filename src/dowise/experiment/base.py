@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class ExperimentQueries(ABC):
     """Queries of an experiment: nothing here changes it."""
 
-    # -- what holds ---------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -56,29 +56,29 @@ class ExperimentQueries(ABC):
     @property
     @abstractmethod
     def head(self) -> Head:
-        """Number and hash of the last event; `str(head)` is what `audit` takes.
+        """Number and hash of the last event.
 
-        Kept elsewhere, it reveals a journal that was cut or rewritten.
+        If `str(head)` is kept elsewhere, `audit` can tell whether the journal was cut or rewritten.
         """
 
     @property
     @abstractmethod
     def belief(self) -> Belief:
-        """The belief about the problem, whatever the policy is: a copy, yours to change."""
+        """A copy of the belief about the problem, whatever the policy is."""
 
     # -- decisions ----------------------------------------------------------------------------
 
     @abstractmethod
     def pending(self) -> tuple[Case, ...]:
-        """Return the decisions whose reward was not told yet, oldest first."""
+        """Return the decisions whose reward has not been told yet, oldest first."""
 
     @abstractmethod
     def records(self) -> tuple[Case, ...]:
-        """Return all decisions, with what was told of them."""
+        """Return all decisions with the values that were told."""
 
     @abstractmethod
     def case(self, id: int) -> Case:  # noqa: A002 (what decisions call it)
-        """Return one decision, with what was told of it.
+        """Return one decision with the values that were told.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class ExperimentQueries(ABC):
 
     @abstractmethod
     def decision(self, id: int) -> LiveDecision:  # noqa: A002
-        """Return one decision as it was made: probabilities of all arms, and the reason.
+        """Return one decision as it was made: the arm, all probabilities, and the reason.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class ExperimentQueries(ABC):
 
     @abstractmethod
     def idle(self, id: int) -> list[str]:  # noqa: A002
-        """Return sentences about values of a decision that do not count (yet), and why."""
+        """Return a sentence for each value of a decision that does not count, with the reason."""
 
     @abstractmethod
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
@@ -120,32 +120,32 @@ class ExperimentQueries(ABC):
     def status(
         self, context: Context = None, evidence: bool | None = None, rounds: int | None = None
     ) -> Status:
-        """Return the expected reward of each arm, how certain it is, and what is open.
+        """Return the expected reward of each arm, its uncertainty, and the pending decisions.
 
         Parameters
         ----------
-        context
-            The context to look at; by default all of them, the most frequent first if many.
-        evidence
+        context : mapping, optional
+            Context to summarize; by default all of them, or the most frequent ones of many.
+        evidence : bool, optional
             True adds the evidence against the graph, False leaves it out. By default it is added
-            unless that would take more than about a second; then a note says so.
-        rounds
-            If given, also estimate what this number of further rounds is worth.
+            unless that would take more than about a second; a note says so then.
+        rounds : int, optional
+            If specified, also estimate the value of this number of further rounds.
         """
 
     @abstractmethod
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
-        """Estimate what more rounds gain over staying with what looks best now.
+        """Estimate the gain of more rounds over always playing the arm that looks best now.
 
-        The estimate is an average over all contexts, as the belief expects them;
-        `dowise.policies.value_of_continuing` has the method.
+        The estimate is an average over all contexts, with the frequencies that the belief expects.
+        `dowise.policies.value_of_continuing` describes the method.
 
         Parameters
         ----------
         rounds : int
             Number of rounds to continue for.
         worlds : int, optional
-            Number of worlds to draw; by default as many as take a second or two.
+            Number of worlds to draw; by default as many as can be drawn in a second or two.
         """
 
     @abstractmethod
@@ -156,28 +156,28 @@ class ExperimentQueries(ABC):
     def history(
         self, context: Context = None, points: int = POINTS, track: Track | None = None
     ) -> History:
-        """Return how certain the experiment was at some points of its journal.
+        """Return the uncertainty of the experiment at some points of its journal.
 
         Parameters
         ----------
-        context
-            The context to look at; by default the four most frequent ones.
-        points
-            The number of points.
-        track
-            Called with the events and their number; passes them on and may show progress.
+        context : mapping, optional
+            Context to summarize; by default the four most frequent ones.
+        points : int
+            Number of points.
+        track : callable, optional
+            Takes the events and their number, returns the events, and may show progress.
         """
 
     @abstractmethod
     def explain(self, id: int, track: Track | None = None) -> Explanation:  # noqa: A002
-        """Return what was known when a decision was made, and why it came out as it did.
+        """Return what was known when a decision was made, and the reason for its arm.
 
         Parameters
         ----------
         id : int
             Number of the decision.
         track : callable, optional
-            Called with the events and their number; passes them on and may show progress.
+            As in `history`.
         """
 
     @abstractmethod
@@ -192,17 +192,19 @@ class ExperimentQueries(ABC):
 
         Parameters
         ----------
-        policy
-            The name of a policy, an arm such as "do(X=1)", or a mapping from contexts to arms.
-        options
-            Options of a policy given by its name.
-        level
-            The level of the intervals.
+        policy : str, Intervention or mapping
+            Name of a policy, an arm such as "do(X=1)", or a mapping from contexts to arms.
+        options : mapping, optional
+            Options of a named policy.
+        level : float, default 0.9
+            Confidence level of the intervals.
+        track : callable, optional
+            As in `history`.
         """
 
     @abstractmethod
     def table(self) -> dict[str, list[Any]]:
-        """Return all decisions by columns, as they are exported (`dowise.experiment.records`)."""
+        """Return all decisions by column, as they are exported (`dowise.experiment.records`)."""
 
     def frame(self) -> Any:
         """Return all decisions as a pandas DataFrame, with the columns of `table`."""
@@ -224,12 +226,14 @@ class ExperimentQueries(ABC):
 
         Parameters
         ----------
-        path
-            The file; its suffix is the format.
-        context
-            The context to draw; by default all of them.
-        tolerance
-            A loss per round that does not matter, drawn as a line.
+        path : str or Path
+            File name; its suffix determines the format.
+        context : mapping, optional
+            Context to draw; by default all of them.
+        tolerance : float, optional
+            Negligible loss per round, drawn as a line.
+        track : callable, optional
+            As in `history`.
         """
         from dowise.experiment.plots import draw, figure_data
 
@@ -270,22 +274,22 @@ class ExperimentBase(ExperimentQueries):
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
     ) -> LiveDecision:
-        """Decide which arm to play; the decision is pending from then on.
+        """Decide which arm to play; the decision is pending until its reward is told.
 
-        If whatever restricts the choice also affects the outcome and is not part of the context,
-        learning from such decisions is biased.
+        Learning from restricted decisions is biased if the reason for the restriction affects the
+        outcome and is not part of the context.
 
         Parameters
         ----------
         context : mapping, optional
             Value of every context variable.
         request_id : str, optional
-            Id under which the call can be repeated, for example after a lost connection: it returns
-            the same decision.
+            Id with which the call can be repeated, for example after a lost connection: it returns
+            the same decision again.
         allowed : iterable of arms, optional
             The arms to choose from; by default all of them.
         forbid : iterable of arms, optional
-            Settings that must not be made, such as "do(X=1)": excludes every arm that makes them.
+            Forbidden settings, such as "do(X=1)"; excludes all arms that make these settings.
 
         Returns
         -------
@@ -317,14 +321,14 @@ class ExperimentBase(ExperimentQueries):
         allowed: Iterable[ArmLike] | None = None,
         forbid: Iterable[ArmLike] | None = None,
     ) -> list[LiveDecision]:
-        """Decide for several contexts together, without needless repeats of the same arm.
+        """Decide for several contexts at once; later decisions take earlier ones into account.
 
         Parameters
         ----------
         contexts : sequence of mappings
-            One context per decision; a pandas table has one per row.
+            One context per decision, or a pandas table with one context per row.
         request_id, allowed, forbid
-            As in `ask`, for all of them.
+            As in `ask`, for all decisions.
 
         Returns
         -------
@@ -356,10 +360,10 @@ class ExperimentBase(ExperimentQueries):
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        """Record what was seen after a decision: in pieces, at any time, in any order.
+        """Record values that were seen after a decision, in any number of calls and any order.
 
-        Telling the same again changes nothing. The context and the settings of the arm are known
-        and may be repeated if they agree.
+        Repeating a value changes nothing. Values of the context and settings of the arm are known
+        already; they may be repeated if they agree.
 
         Parameters
         ----------
@@ -376,12 +380,12 @@ class ExperimentBase(ExperimentQueries):
         Returns
         -------
         Case
-            The decision after the call; `changed` is true if anything was new.
+            The decision after the call; `changed` is true if the call changed it.
 
         Raises
         ------
         ConflictError
-            If another value was told before; `amend` corrects it.
+            If a different value was told before; correct it with `amend`.
         NotFoundError
             If there is no such decision.
         DowiseError
@@ -409,16 +413,16 @@ class ExperimentBase(ExperimentQueries):
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        """Correct what was told, or the context; the journal keeps the values before.
+        """Correct values or the context; the journal keeps the earlier values.
 
         Parameters
         ----------
         id : int
             Number of the decision.
         values : mapping, optional
-            The right values by variable.
+            Correct values by variable.
         reason : str
-            Why; required.
+            Reason for the correction; required.
         played, unrelated
             As in `tell`.
 
@@ -456,7 +460,7 @@ class ExperimentBase(ExperimentQueries):
         id : int
             Number of the decision.
         reason : str
-            Why; required.
+            Reason why there is no outcome; required.
 
         Returns
         -------
@@ -489,10 +493,10 @@ class ExperimentBase(ExperimentQueries):
         *,
         learn_restricted: bool | None = None,
     ) -> bool:
-        """Change the problem, the policy or its options from here on.
+        """Change the problem, the policy or its options for all later decisions.
 
-        Past records are learned again under the new configuration, read by label: new variables are
-        missing in them, dropped ones are ignored.
+        Past records are learned again under the new configuration, by label: new variables are
+        missing in them, dropped variables are ignored.
 
         Parameters
         ----------
@@ -503,7 +507,7 @@ class ExperimentBase(ExperimentQueries):
         options : mapping, optional
             Options to change; with a new policy, all of its options.
         reason : str
-            Why; required.
+            Reason for the revision; required.
         learn_restricted : bool, optional
             Learn from decisions for which some arms were not allowed.
 
@@ -577,22 +581,22 @@ class ExperimentBase(ExperimentQueries):
 
     @abstractmethod
     def erase(self, id: int, reason: str = "") -> bool:  # noqa: A002
-        """Erase everything that was recorded of a decision, for good.
+        """Erase all recorded values of a decision permanently.
 
-        An event records the erasure, and the hash chain still holds. What depended on the decision
-        can no longer be derived. Backups and exports are not erased.
+        An event records the erasure, and the hash chain stays valid. Whatever depended on the
+        decision can no longer be derived again. Backups and exports are not erased.
 
         Parameters
         ----------
         id : int
             Number of the decision.
         reason : str
-            Why; required.
+            Reason for the erasure; required.
 
         Returns
         -------
         bool
-            True if there was something to erase, which there is once.
+            True if the decision had not been erased before.
 
         Raises
         ------
@@ -618,7 +622,14 @@ class ExperimentBase(ExperimentQueries):
 
         Parameters
         ----------
-        head
-            A head that was kept elsewhere, as an object or text, to find events that were cut off.
-            The first 12 digits of its hash are enough; the notes of the audit say what they prove.
+        head : Head or str, optional
+            A head that was kept elsewhere, to detect missing events. The first 12 digits of its
+            hash are enough; the notes of the audit say what they prove.
+        track : callable, optional
+            As in `history`.
+
+        Returns
+        -------
+        Audit
+            Number of verified events, and the first fault, if any.
         """

@@ -46,7 +46,7 @@ class Case:
     values: Labels = field(default_factory=dict)
     """Values that were told; None if a value is missing for good."""
     superseded: dict[str, list[str | None]] = field(default_factory=dict)
-    """Values of the context, the arm or the outcome that were corrected since, oldest first."""
+    """Earlier values of the context, the arm or the outcome that were corrected, oldest first."""
     played: Intervention | None = None
     """The arm that was played instead of `asked`, if any."""
     is_unrelated: bool = False
@@ -55,7 +55,7 @@ class Case:
     last_event: int = 0
     """Number of the last event that changed the case."""
     previous: Case | None = field(default=None, compare=False, repr=False)
-    """The case before the call that returned this one, if that call changed it."""
+    """The case before the call that returned this one, if the call changed it."""
     changed: bool = field(default=False, compare=False, repr=False)
     """True if the call that returned this case changed it."""
 
@@ -85,7 +85,7 @@ class Case:
             self.is_restricted,
             self.request_id,
             {**self.values},
-            {name: [*old] for name, old in self.superseded.items()},
+            {name: [*labels] for name, labels in self.superseded.items()},
             self.played,
             self.is_unrelated,
             self.status,
@@ -93,22 +93,22 @@ class Case:
         )
 
     def superseded_values(self, labels: Labels) -> dict[str, str]:
-        """Return a sentence for each of these values that was recorded once and amended since."""
-        known = self.known
+        """Return a sentence for each of these values that was recorded and has been amended."""
+        current = self.known
         return {
-            name: f"{name}={_shown(label)} was told before and amended to "
-            f"{_shown(known[name])} since"
+            name: f"{name}={_label_text(label)} was told before and amended to "
+            f"{_label_text(current[name])} since"
             for name, label in labels.items()
-            if label in self.superseded.get(name, ()) and known[name] != label
+            if label in self.superseded.get(name, ()) and current[name] != label
         }
 
     def changes_from(self, previous: Case) -> list[str]:
-        """Return a sentence for each value that differs from the same decision before."""
-        now = self.known
+        """Return a sentence for each value that differs from an earlier state of the case."""
+        current = self.known
         return [
-            f"{name} changed from {_shown(label)} to {_shown(now[name])}"
+            f"{name} changed from {_label_text(label)} to {_label_text(current[name])}"
             for name, label in previous.known.items()
-            if name in now and now[name] != label
+            if name in current and current[name] != label
         ]
 
     def snapshot_row(self) -> str:
@@ -138,20 +138,20 @@ class Case:
         cls, row: list[Any], arm_of: Callable[[dict[str, str]], Intervention]
     ) -> Case:
         """Inverse of `snapshot_row`; `arm_of` returns the intervention with some settings."""
-        number, event, status, last, *rest = row
+        number, event, status, last, *parts = row
         if status == "erased":
             return cls(number, event, "", {}, Intervention(), status="erased", last_event=last)
-        at, context, asked, restricted, request, values, before, played, unrelated = rest
+        at, context, arm, restricted, request_id, values, superseded, played, unrelated = parts
         return cls(
             number,
             event,
             at,
             context,
-            arm_of(asked),
+            arm_of(arm),
             restricted,
-            request,
+            request_id,
             values,
-            before,
+            superseded,
             None if played is None else arm_of(played),
             unrelated,
             status,
@@ -160,9 +160,9 @@ class Case:
 
     def as_dict(self, problem: Problem) -> dict[str, Any]:
         """Return plain data for JSON."""
-        where = {"event": self.event, "last_event": self.last_event}
+        events = {"event": self.event, "last_event": self.last_event}
         if self.status == "erased":
-            return {"id": self.id, "status": "erased", **where}
+            return {"id": self.id, "status": "erased", **events}
         return {
             "id": self.id,
             "status": self.status,
@@ -178,38 +178,38 @@ class Case:
             "unrelated": self.is_unrelated,
             "before": self.superseded,
             "request_id": self.request_id,
-            **where,
+            **events,
         }
 
     @classmethod
-    def from_dict(cls, page: Mapping[str, Any]) -> Case:
+    def from_dict(cls, data: Mapping[str, Any]) -> Case:
         """Inverse of `as_dict`."""
-        number, event, last = page["id"], page["event"], page["last_event"]
-        if page["status"] == "erased":
+        number, event, last = data["id"], data["event"], data["last_event"]
+        if data["status"] == "erased":
             return cls(number, event, "", {}, Intervention(), status="erased", last_event=last)
-        played = page["played"]
+        played = data["played"]
         return cls(
             number,
             event,
-            page["asked_at"],
-            dict(page["context"]),
-            Intervention(page["asked"]),
-            page["restricted"],
-            page["request_id"],
-            dict(page["values"]),
-            {name: [*old] for name, old in page["before"].items()},
+            data["asked_at"],
+            dict(data["context"]),
+            Intervention(data["asked"]),
+            data["restricted"],
+            data["request_id"],
+            dict(data["values"]),
+            {name: [*labels] for name, labels in data["before"].items()},
             None if played is None else Intervention.parse(played),
-            page["unrelated"],
-            page["status"],
+            data["unrelated"],
+            data["status"],
             last,
-            cls.from_dict(page["earlier"]) if page.get("earlier") else None,
-            page.get("changed", False),
+            cls.from_dict(data["earlier"]) if data.get("earlier") else None,
+            data.get("changed", False),
         )
 
     def __str__(self) -> str:
-        seen = ", ".join(f"{name}={_shown(label)}" for name, label in self.values.items())
-        return f"decision {self.id}, {self.arm}, {self.status}{': ' if seen else ''}{seen}"
+        values = ", ".join(f"{name}={_label_text(label)}" for name, label in self.values.items())
+        return f"decision {self.id}, {self.arm}, {self.status}{': ' if values else ''}{values}"
 
 
-def _shown(label: str | None) -> str:
+def _label_text(label: str | None) -> str:
     return "missing" if label is None else label

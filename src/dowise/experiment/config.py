@@ -29,9 +29,9 @@ DEFAULT_POLICY = "best"
 PROPENSITY_SAMPLES = 1000  # draws of which one decides: their shares are the probabilities
 
 _NO_OPTIONS = {
-    "belief": "an experiment makes its own from the journal: import past records instead",
-    "widen": "what a widened graph knows depends on the order of records: status tells of alarms, "
-    "and revise takes a problem with more doubtful edges",
+    "belief": "it learns its belief from the journal; import past records instead",
+    "widen": "a widened graph depends on the order of records; watch the alarms in the status, and "
+    "revise the problem with more doubtful edges",
 }
 
 _PROBLEMS: WeakValueDictionary[str, Problem] = WeakValueDictionary()
@@ -45,7 +45,7 @@ class ExperimentConfig:
     policy: str
     options: Mapping[str, Any]
     learn_restricted: bool = True
-    """True if decisions for which some arms were not allowed are learned from."""
+    """True if the policy learns from decisions for which some arms were not allowed."""
 
     @classmethod
     def from_user(
@@ -60,7 +60,7 @@ class ExperimentConfig:
             problem = load_problem(problem)
         if not isinstance(problem, Problem):
             raise DowiseError(
-                f"problem must be a Problem, the path of a problem file or the name of a built-in "
+                "problem must be a Problem, the path of a problem file or the name of a built-in "
                 f"problem, not {type_name(problem)}",
                 code="invalid-type",
             )
@@ -75,40 +75,47 @@ class ExperimentConfig:
                 "@register_policy(name)",
                 code="invalid-type",
             )
-        policy = real_name(policy, problem)  # in years to come "best" may mean another
-        chosen = _journaled(problem, policy, dict(options or {}))
-        restricted = check_flag("learn_restricted", learn_restricted)
-        config = cls(problem, policy, chosen, restricted)
+        policy = real_name(policy, problem)  # a later version may have another "best"
+        config = cls(
+            problem,
+            policy,
+            _complete_options(problem, policy, dict(options or {})),
+            check_flag("learn_restricted", learn_restricted),
+        )
         config.make_policy()
         return config
 
     def with_changes(self, **changes: Any) -> ExperimentConfig:
-        """Return a configuration with some parts changed; None keeps a part."""
-        given = {name: value for name, value in changes.items() if value is not None}
-        if isinstance(path := given.get("problem"), str | Path):
-            given["problem"] = load_problem(path)
-        problem = given.get("problem", self.problem)
-        if given.get("policy") == "best" and isinstance(problem, Problem):
-            given["policy"] = real_name("best", problem)
-        if given.get("policy", self.policy) == self.policy:
-            kept = dict(self.options)
+        """Return a configuration with other parts; a part that is None stays as it is."""
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if isinstance(path := changes.get("problem"), str | Path):
+            changes["problem"] = load_problem(path)
+        problem = changes.get("problem", self.problem)
+        if changes.get("policy") == "best" and isinstance(problem, Problem):
+            changes["policy"] = real_name("best", problem)
+        if changes.get("policy", self.policy) == self.policy:
+            options = dict(self.options)
             if is_bayesian(self.policy) and problem.prior != self.problem.prior:
-                kept.pop("prior", None)  # the new problem's is what was said last
-            given["options"] = {**kept, **given.get("options", {})}
-        kept = {"problem": self.problem, "learn_restricted": self.learn_restricted}
-        return ExperimentConfig.from_user(**{"policy": self.policy, **kept, **given})
+                options.pop("prior", None)  # the prior of the new problem replaces it
+            changes["options"] = {**options, **changes.get("options", {})}
+        current = {
+            "problem": self.problem,
+            "policy": self.policy,
+            "learn_restricted": self.learn_restricted,
+        }
+        return ExperimentConfig.from_user(**{**current, **changes})
 
     def make_policy(self) -> MinimalPolicy:
         """Return a new policy."""
         if not is_known(self.policy):
             module, colon, _ = self.policy.partition(":")
             raise DowiseError(
-                f"the policy {self.policy!r} is not known here: if it is a custom one, import the "
-                f"module that {'has' if colon else 'registers'} it first "
+                f"unknown policy {self.policy!r}: if it is a custom one, first import the module "
+                f"that {'has' if colon else 'registers'} it "
                 f"(in a command, --policy-module {module if colon else 'MODULE'})",
                 code="unknown-policy",
             )
-        if isinstance(self.options.get("prior"), str):  # nothing that a journal names is opened
+        if isinstance(self.options.get("prior"), str):  # a file name, which is never opened
             raise DowiseError("the prior in the journal is damaged", code="damaged-file")
         return make_policy(self.policy, self.problem, **self.options)
 
@@ -122,21 +129,23 @@ class ExperimentConfig:
         }
 
     @classmethod
-    def from_json(cls, page: Mapping[str, Any]) -> ExperimentConfig:
-        """Inverse of `to_json`: it imports no code and opens no file."""
+    def from_json(cls, data: Mapping[str, Any]) -> ExperimentConfig:
+        """Inverse of `to_json`; imports no code and opens no file."""
         try:
-            text, policy = str(page["problem"]), str(page["policy"])
-            options, restricted = dict(page["options"]), bool(page["learn_restricted"])
-            problem = problem_of(text)
+            return cls(
+                problem_of(str(data["problem"])),
+                str(data["policy"]),
+                dict(data["options"]),
+                bool(data["learn_restricted"]),
+            )
         except (KeyError, TypeError, ValueError, DowiseError) as error:
             raise DamagedEventError(f"the problem in the journal can't be read: {error}") from error
-        return cls(problem, policy, options, restricted)
 
 
 def problem_of(text: str) -> Problem:
-    """Parse a problem; equal texts give the same object as long as it is in use.
+    """Parse a problem; equal texts return the same object while it is in use.
 
-    Parsing may take seconds, and events are applied while the store is held.
+    Parsing may take seconds, and events are applied while other writers wait.
     """
     problem = _PROBLEMS.get(text)
     if problem is None:
@@ -150,15 +159,15 @@ def is_bayesian(policy: str) -> bool:
     return isinstance(factory, type) and issubclass(factory, BayesianPolicy)
 
 
-def _journaled(problem: Problem, policy: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return all options as plain data, with the defaults of the policy."""
-    for name, why in _NO_OPTIONS.items():
-        if given.get(name) not in (None, False):
+def _complete_options(problem: Problem, policy: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return all options as plain data, including the defaults of the policy."""
+    for name, reason in _NO_OPTIONS.items():
+        if options.get(name) not in (None, False):
             raise DowiseError(
-                f"{name} is not an option of a live experiment: {why}", code="unknown-option"
+                f"{name} is not an option of a live experiment: {reason}", code="unknown-option"
             )
-    if isinstance(prior := given.get("prior"), str | Path):
-        given["prior"] = read_file(prior, parse_prior)
+    if isinstance(prior := options.get("prior"), str | Path):
+        options["prior"] = read_file(prior, parse_prior)
     parameters = inspect.signature(policy_factory(policy)).parameters
     defaults = {
         name: parameter.default
@@ -171,17 +180,17 @@ def _journaled(problem: Problem, policy: str, given: dict[str, Any]) -> dict[str
         defaults["prior"] = plain_prior(problem.prior)
     if "propensity_samples" in defaults:
         defaults["propensity_samples"] = PROPENSITY_SAMPLES
-        if given.get("propensity_samples", 1) == 0:
+        if options.get("propensity_samples", 1) == 0:
             raise DowiseError(
                 "propensity_samples=0 leaves the probabilities of decisions unknown: leave it out, "
                 "or use 1 or more",
                 code="invalid-number",
             )
-    options = {**defaults, **{name: value for name, value in given.items() if value is not None}}
-    return {name: as_json(name, value) for name, value in options.items() if name != "widen"}
+    values = defaults | {name: value for name, value in options.items() if value is not None}
+    return {name: option_to_json(name, value) for name, value in values.items() if name != "widen"}
 
 
-def as_json(name: str, value: Any) -> Any:
+def option_to_json(name: str, value: Any) -> Any:
     """Return the value of an option as plain data."""
     plain = to_json(value)
     if isinstance(plain, str) and not isinstance(value, str):

@@ -44,13 +44,13 @@ class PlayCounts:
         twin.times, twin._played = self.times.copy(), self._played.copy()
         return twin
 
-    def most_common(self, most: int) -> list[Labels]:
-        """Return the most frequent contexts; of equally frequent ones the first by name."""
+    def most_common(self, limit: int) -> list[Labels]:
+        """Return the most frequent contexts; equally frequent ones are sorted by their labels."""
         ranked = sorted(self.times.items(), key=lambda item: (-item[1], item[0]))
-        return [labels for labels, _ in ranked[:most]]
+        return [labels for labels, _ in ranked[:limit]]
 
     def context(self, case: Case) -> Labels | None:
-        """Return the context of a decision under the present problem; None if it is not known."""
+        """Return the context of a decision under the current problem; None if it is unknown."""
         if case.status == "erased":
             return None
         known = case.known
@@ -58,7 +58,7 @@ class PlayCounts:
         return None if None in labels else tuple(map(str, labels))
 
     def plays(self, context: Mapping[str, str]) -> NDArray[np.int64]:
-        """Return how many decisions with an outcome played each arm in a context."""
+        """Return the number of decisions with an outcome that played each arm in a context."""
         labels = self._labels(context)
         return np.array([self._played[labels, arm] for arm in self._problem.arms])
 
@@ -73,77 +73,76 @@ class PlayCounts:
 
 
 class UnusedValues:
-    """Values that were told and do not count, because something else is missing."""
+    """Recorded values that do not count because another value is missing."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._order = FactorOrder(problem.possible, problem.context, problem.reward)
-        self._found: dict[tuple[frozenset[str], frozenset[str]], dict[str, tuple[str, ...]]] = {}
+        self._cache: dict[tuple[frozenset[str], frozenset[str]], dict[str, tuple[str, ...]]] = {}
 
     def of(self, case: Case) -> dict[str, tuple[str, ...]]:
-        """Return, for each variable that was told and does not count, what is missing for it."""
-        seen = frozenset(name for name, label in case.known.items() if label is not None)
-        key = case.arm.variables, seen
-        if key not in self._found:
-            self._found[key] = self._lacking(*key)
-        return self._found[key]
+        """Return the variables that were recorded and do not count, with what each one lacks."""
+        recorded = frozenset(name for name, label in case.known.items() if label is not None)
+        key = case.arm.variables, recorded
+        if key not in self._cache:
+            self._cache[key] = self._missing_parents(*key)
+        return self._cache[key]
 
     def may_still_count(self, case: Case) -> bool:
-        """Return True if the reward was told, and a value counts only once more is told."""
-        return case.status == "done" and any(
-            not any(other in case.values for other in others) for others in self.of(case).values()
+        """Return True if the reward is known, and a value will count once another one is told."""
+        return case.status == "done" and not all(
+            any(name in case.values for name in missing) for missing in self.of(case).values()
         )
 
     def describe(self, case: Case) -> list[str]:
         """Describe the values that do not count, and whether they still may."""
         lines = []
-        for name, others in self.of(case).items():
-            gone = [other for other in others if other in case.values]
-            if gone or case.status == "withdrawn":
-                why = f"it depends on {_and(gone or others)}, which will not be known"
-                lines.append(f"{name} does not count: {why}")
+        for name, missing in self.of(case).items():
+            lost = [other for other in missing if other in case.values]
+            if lost or case.status == "withdrawn":
+                names = " and ".join(lost or missing)
+                lines.append(
+                    f"{name} does not count: it depends on {names}, which will not be known"
+                )
             else:
-                why = f"it depends on {_and(others)}, which was not told"
-                lines.append(f"{name} does not count yet: {why}")
+                names = " and ".join(missing)
+                lines.append(
+                    f"{name} does not count yet: it depends on {names}, which was not told"
+                )
         return lines
 
     def times(self, cases: Iterable[Case]) -> Counter[tuple[str, str]]:
-        """Count variables that did not count, with the first variable that was missing."""
-        found: Counter[tuple[str, str]] = Counter()
-        for case in cases:
-            for name, others in self.of(case).items():
-                found[name, others[0]] += 1
-        return found
+        """Return how often each variable did not count because of another one (the first)."""
+        return Counter(
+            (name, missing[0]) for case in cases for name, missing in self.of(case).items()
+        )
 
-    def _lacking(self, cut: frozenset[str], seen: frozenset[str]) -> dict[str, tuple[str, ...]]:
-        problem, order = self._problem, self._order
-        if not cut <= {*problem.graph.variables}:
+    def _missing_parents(
+        self, intervened: frozenset[str], recorded: frozenset[str]
+    ) -> dict[str, tuple[str, ...]]:
+        graph, order = self._problem.graph, self._order
+        if not intervened <= {*graph.variables}:
             return {}
-        found = {}
-        for v, name in enumerate(problem.graph.variables):
-            if name not in seen or name in cut or order.context & 1 << v:
+        missing = {}
+        for v, name in enumerate(graph.variables):
+            if name not in recorded or name in intervened or order.context & 1 << v:
                 continue
-            needed = order.graph.names(order.scope(order.key(v, problem.graph.mask(cut))))
-            lacking = tuple(sorted({*needed} - seen))
-            if lacking:
-                found[name] = lacking
-        return found
-
-
-def _and(names: Iterable[str]) -> str:
-    return " and ".join(names)
+            needed = order.graph.names(order.scope(order.key(v, graph.mask(intervened))))
+            if not recorded.issuperset(needed):
+                missing[name] = tuple(sorted({*needed} - recorded))
+        return missing
 
 
 class Totals(NamedTuple):
     """Totals over the decisions of one state."""
 
     counts: dict[str, int]
-    """Number of decisions: asked, and of each kind."""
+    """Number of decisions (`asked`), and of each kind."""
     ended_with_values: int
-    """Number of decisions that are closed and have something to teach."""
+    """Number of closed decisions with values."""
     plays: PlayCounts
     incomplete: tuple[Case, ...]
-    """Decisions whose reward was told, but of which a value counts only once more is told."""
+    """Decisions with a reward, and with a value that will count once another one is told."""
     unused: UnusedValues
 
 
@@ -158,9 +157,9 @@ class DecisionCounters:
         self._counted: dict[int, Case] = {}
 
     def count(self, changes: Changes) -> None:
-        """Count cases in the place of those with the same numbers.
+        """Count changed cases, each in the place of the case with its number.
 
-        The event of a case is 0 if it was not asked for (`dowise.experiment.read_model`).
+        A case with `event` 0 is only removed (see `Follower._changes`).
         """
         for case in changes.cases:
             before = self._counted.pop(case.id, None)

@@ -1,9 +1,9 @@
 """Events of an experiment's journal, and the hash chain that connects them.
 
 The hash of an event is H(previous hash, experiment, number, kind, time, actor, H(salt, body)): it
-changes with anything in the event, and with every event before it. The body enters by a hash of its
-own, so that a body can be erased and the chain still be verified: then the body holds that inner
-hash, and the salt, without which nobody can guess what the body was, is gone.
+depends on everything in the event and in all events before it. The body enters by an inner hash, so
+that it can be erased while the chain can still be verified: the body is then replaced by the inner
+hash, and the salt is deleted, so that the body can't be guessed.
 
 >>> first = next_event(None, "ward", "created", "2026-01-01T00:00:00Z", "ann", {"seed": "7"})
 >>> first.number, first.follows(None), first.erased().follows(None)
@@ -29,13 +29,10 @@ from dowise._core.rng import DRAWS
 from dowise.errors import DowiseError
 from dowise.policies.decision import WORDING
 
-KINDS = (
-    "created", "asked", "told", "amended", "withdrawn", "revised", "imported", "erased",
-)  # fmt: skip
-
-
+KINDS = ("created", "asked", "told", "amended", "withdrawn", "revised", "imported", "erased")
+COLUMNS = ("experiment", "number", "kind", "at", "actor", "salt", "body", "hash")
 WITHHELD = "withheld"
-"""Stands for a salt that is not shown to everyone."""
+"""Replaces a salt that the reader may not see."""
 
 
 class DamagedEventError(DowiseError):
@@ -56,7 +53,10 @@ class Head(NamedTuple):
 
 @dataclass(slots=True, unsafe_hash=True)  # not frozen, which would make reading slower by half
 class Event:
-    """An event as it is stored; it must not be changed. `body` is JSON text, `at` is in UTC."""
+    """An event as it is stored; it must not be changed.
+
+    `body` is JSON text, `at` is in UTC.
+    """
 
     experiment: str
     number: int
@@ -78,8 +78,8 @@ class Event:
     def parsed(self) -> dict[str, Any]:
         """Return the parsed body without keeping it.
 
-        If thousands of events are read once, keeping their bodies costs more than parsing them:
-        each garbage collection would visit all of them.
+        If thousands of events are read once, keeping their bodies takes longer than parsing them
+        again, because each garbage collection visits all of them.
         """
         if self._payload is not None:
             return self._payload
@@ -94,20 +94,16 @@ class Event:
         return payload
 
     def row(self) -> dict[str, str | int]:
-        """Return what is stored, by column."""
-        return {
-            "experiment": self.experiment, "number": self.number, "kind": self.kind, "at": self.at,
-            "actor": self.actor, "salt": self.salt, "body": self.body, "hash": self.hash,
-        }  # fmt: skip
+        """Return the stored values by column."""
+        return {name: getattr(self, name) for name in COLUMNS}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Event:
         """Inverse of `row`; the body may be parsed.
 
-        An event whose salt is withheld, or that is not complete, can be read but not verified.
+        An event without its salt, or that is not complete, can be read but not verified.
         """
-        columns = ("experiment", "number", "kind", "at", "actor", "salt", "body", "hash")
-        parts = {name: row[name] for name in columns}
+        parts = {name: row[name] for name in COLUMNS}
         if not isinstance(payload := parts["body"], str):
             parts["body"] = as_body(payload)
             if [*payload] == ["erased"]:
@@ -119,7 +115,7 @@ class Event:
 
     @property
     def head(self) -> Head:
-        """Head of the journal if this is its last event."""
+        """Head of the journal after this event."""
         return Head(self.number, self.hash)
 
     @property
@@ -128,7 +124,7 @@ class Event:
         return not self.salt
 
     def erased(self) -> Event:
-        """Return the event without its body; its hash can still be verified."""
+        """Return the event without its body; the hash can still be verified."""
         if self.is_erased:
             return self
         return replace(self, salt="", body=as_body({"erased": self._inner()}))
@@ -152,7 +148,7 @@ class Event:
 
 
 class EventDraft(NamedTuple):
-    """An event to append: its kind, and what it says."""
+    """Kind and payload of an event to append."""
 
     kind: str
     payload: dict[str, Any]
@@ -185,10 +181,12 @@ def _chained(
     actor: str,
     inner: str,
 ) -> str:
-    """Return the hash of a JSON list, which is built by hand because it is needed often."""
+    """Return the hash of a JSON list of all parts, built without `json` to save time."""
     before = quoted("" if previous is None else previous.hash)
-    where = f"{before},{quoted(experiment)},{number},{quoted(kind)}"
-    text = f"[{where},{quoted(at)},{quoted(actor)},{quoted(inner)}]"
+    text = (
+        f"[{before},{quoted(experiment)},{number},{quoted(kind)},"
+        f"{quoted(at)},{quoted(actor)},{quoted(inner)}]"
+    )
     return sha256(text.encode()).hexdigest()
 
 
@@ -206,9 +204,9 @@ def as_body(payload: Mapping[str, Any]) -> str:
         text = _ENCODER.encode(dict(payload))
         text.encode()
     except UnicodeEncodeError as error:
-        odd = error.object[error.start : error.end]
+        characters = error.object[error.start : error.end]
         raise DowiseError(
-            f"{odd!r} can't be stored: use other characters", code="invalid-encoding"
+            f"{characters!r} can't be stored: use other characters", code="invalid-encoding"
         ) from None
     return text
 
@@ -219,7 +217,7 @@ MAX_CLOCK_SKEW = timedelta(minutes=5)  # between machines that share a store
 
 @cache
 def build_info() -> dict[str, str]:
-    """Return the versions and the processor that the bits and words of a decision depend on."""
+    """Return the versions and the processor on which bits and wording of a decision depend."""
     import llvmlite
     import llvmlite.binding
     import numba
@@ -239,20 +237,19 @@ def build_info() -> dict[str, str]:
 
 
 def resolve_actor(actor: str | None) -> str:
-    """Return the actor, which defaults to the user of the operating system."""
+    """Validate the actor, by default the user of the operating system."""
     if actor is not None:
         if not isinstance(actor, str) or not actor.strip() or not actor.isprintable():
             raise DowiseError(f"actor={actor!r:.80} must be a short text", code="invalid-type")
         if len(actor) > MAX_ACTOR_LENGTH:
             raise DowiseError(
-                f"the actor is a text of {len(actor)} characters: use a short one",
-                code="too-large",
+                f"the actor has {len(actor)} characters: use a short text", code="too-large"
             )
         return actor.strip()
     try:
         name = getpass.getuser().encode(errors="replace").decode()  # a name that is not UTF-8
-        shown = "".join(letter if letter.isprintable() else "?" for letter in name)
-        return shown[:MAX_ACTOR_LENGTH]
+        printable = "".join(letter if letter.isprintable() else "?" for letter in name)
+        return printable[:MAX_ACTOR_LENGTH]
     except (KeyError, OSError, ImportError):  # a user without a name, as in a container
         return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
@@ -263,10 +260,10 @@ def now() -> datetime:
 
 
 def next_timestamp(last: str, accept_clock: bool = False) -> str:
-    """Return the time of the next event, which is never before that of the last one.
+    """Return the time of the next event, which is not before that of the last one.
 
-    If the clock is slightly behind, the time of the last event is used; if it is far behind, that
-    is an error, unless `accept_clock`.
+    If the clock is behind, the time of the last event is used; if it is far behind, that is an
+    error, unless `accept_clock` is true.
     """
     current = now()
     text = current.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -284,9 +281,9 @@ def next_timestamp(last: str, accept_clock: bool = False) -> str:
 
 
 Track = Callable[[Iterable[Event], int], Iterable[Event]]
-"""Passes on events, of which there are the given number, and may show progress."""
+"""Takes events and their number, returns the events, and may show progress."""
 
 
 def tracked(events: Iterable[Event], total: int, track: Track | None) -> Iterable[Event]:
-    """Return the events, passed through `track` if there is one."""
+    """Pass events through `track`, if there is one."""
     return events if track is None else track(events, total)

@@ -1,6 +1,6 @@
 """A live experiment: ask which arm to play, play it, tell what was seen.
 
-Every call is an event in a journal, and the state of the experiment is the fold of that journal.
+Every change is an event in a journal, and the state of the experiment is folded from that journal.
 So nothing is lost when the program stops, and every past decision can be explained and derived
 again.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ from dowise.experiment.records import (
     check_readable,
     checked_import,
     checked_rows,
-    refuse_twice,
+    refuse_repetition,
     warn_of_forbidden,
 )
 from dowise.experiment.state import FORMAT
@@ -127,12 +128,12 @@ class Experiment(ExperimentBase):
         options : mapping, optional
             Options of the policy, the prior among them.
         seed : int, optional
-            Random seed below 2**128; by default 128 random bits of the system, so that nobody can
-            predict an arm. It is stored in the journal.
+            Random seed below 2**128; by default 128 random bits of the operating system, so that
+            no arm can be predicted. It is stored in the journal.
         learn_restricted : bool, default True
             Learn from decisions for which some arms were not allowed.
         records : table, optional
-            Past records to begin with, as in `import_records`. If they are refused, nothing is
+            Past records to import, as in `import_records`. If they are refused, nothing is
             created.
         source : str, optional
             Where the records are from.
@@ -233,8 +234,8 @@ class Experiment(ExperimentBase):
     def acting_as(self, actor: str) -> Experiment:
         """Return the same experiment with another actor.
 
-        Nothing is read or learned again: any number of actors share what is known, each perhaps in
-        a thread of its own. Closing one closes all of them.
+        Nothing is read or learned again: any number of actors, in any threads, share one journal
+        and its policy. Closing one of them closes all.
 
         Parameters
         ----------
@@ -286,16 +287,12 @@ class Experiment(ExperimentBase):
         journal = self._journal
         while True:
             with journal.transaction(self._actor) as tx:
-                state = tx.state
-                events = find_answer(state, request, journal.event)
-                if events or journal.compiled is state.config:
-                    # Each decision sees the state in which the one before it is pending.
-                    events = events or [
-                        tx.append("asked", payload)
-                        for payload in decide_batch(state, tx.replay, request)
-                    ]
-                    return [LiveDecision(e, state.config_at(e.number).problem) for e in events]
-            journal.compile_policy()  # which takes seconds: others may write in the meantime
+                if answered := find_answer(tx.state, request, journal.event):
+                    return answered
+                if journal.compiled is tx.state.config:
+                    return decide_batch(tx, request)
+            # Compiling takes seconds, so it is done outside the transaction.
+            journal.compile_policy()
 
     def warm_up(self) -> None:
         """Compile and load what asking, telling and queries need, so that no user waits for it.
@@ -312,13 +309,13 @@ class Experiment(ExperimentBase):
 
     def tell(
         self,
-        id: int,  # noqa: A002 (what decisions call it)
+        id: int,  # noqa: A002 (the name in the documented interface)
         values: Mapping[str, object] | None = None,
         *,
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        return self._change(id, lambda case, p: tell(case, p, values, played, unrelated))
+        return self._change(id, partial(tell, values=values, played=played, unrelated=unrelated))
 
     def amend(
         self,
@@ -329,13 +326,15 @@ class Experiment(ExperimentBase):
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        return self._change(id, lambda case, p: amend(case, p, values, reason, played, unrelated))
+        return self._change(
+            id, partial(amend, values=values, reason=reason, played=played, unrelated=unrelated)
+        )
 
     def withdraw(self, id: int, reason: str = "") -> Case:  # noqa: A002
         return self._change(id, lambda case, _: withdraw(case, reason))
 
     def _change(self, number: int, draft: Callable[[Case, Problem], EventDraft | None]) -> Case:
-        """Append the event that `draft` returns for a decision, if any."""
+        """Append the event that `draft` returns for a decision, if any; return the decision."""
         with self._journal.transaction(self._actor) as tx:
             before = tx.state.case(number)
             event = draft(before, tx.state.config.problem)
@@ -365,7 +364,7 @@ class Experiment(ExperimentBase):
             )
             if config.to_json() == state.config.to_json():
                 return False
-            check_readable(state, config.problem, self._journal.columns)
+            check_readable(state, config.problem, self._journal.read_import)
             tx.append("revised", {**config.to_json(), "reason": reason})
             pending = [*state.pending.values()]
         warn_of_forbidden(pending, config.problem)
@@ -391,7 +390,7 @@ class Experiment(ExperimentBase):
                     "the experiment was revised during the import: import the records again",
                     code="conflict",
                 )
-            refuse_twice(tx.state, payload, checked, again)
+            refuse_repetition(tx.state, payload, checked, again)
             tx.append("imported", payload)
         return int(payload["records"])
 
@@ -403,13 +402,30 @@ class Experiment(ExperimentBase):
     def view(self, recent: int = 0) -> StateView:
         """Return an immutable view of the experiment, from one read of the store.
 
-        Every query below is one of a view that is taken for it. Take a view yourself where several
-        answers should be of the same moment.
+        Each query below takes a view for itself. Take one explicitly if several results should
+        belong to the same moment.
 
         Parameters
         ----------
-        recent
-            The number of last events to read along, for `StateView.events`.
+        recent : int, default 0
+            Number of last events to read along, for `StateView.events`.
+
+        Returns
+        -------
+        StateView
+            The view.
+
+        Raises
+        ------
+        DowiseError
+            If the store can't be read.
+
+        Examples
+        --------
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> view = Experiment.create(MemoryStorage(), "ward", "task1").view()
+        >>> view.head.number, view.counts()["asked"]
+        (1, 0)
         """
         return take_view(self._journal, recent)
 
@@ -439,7 +455,7 @@ class Experiment(ExperimentBase):
 
     @property
     def learn_restricted(self) -> bool:
-        """True if decisions among fewer than all arms are learned from, as of now."""
+        """True if the policy learns from decisions for which some arms were not allowed."""
         return self.view().learn_restricted
 
     @property
@@ -473,6 +489,11 @@ class Experiment(ExperimentBase):
             Maximum number of decisions; all by default.
         status : str, optional
             Return only decisions that are "pending", "done", "withdrawn" or "erased".
+
+        Returns
+        -------
+        tuple of Case
+            The decisions.
         """
         return self.view().decisions(after, limit, status)
 
@@ -532,7 +553,7 @@ class Experiment(ExperimentBase):
 
 @contextmanager
 def _open_store(store: Store, create: bool = False) -> Iterator[Storage]:
-    """Open a store, and close it again if the block fails."""
+    """Open a store, and close it if the block fails."""
     storage = open_storage(store, create=create)
     try:
         yield storage
@@ -581,13 +602,13 @@ def validate_name(name: object) -> str:
 
 
 def _play_round(experiment: Experiment) -> None:
-    """Call every verb once, in a new experiment."""
+    """Call the verbs of a new experiment once."""
     problem = experiment.problem
     first = {name: domain[0] for name, domain in problem.domains.items()}
     decision = experiment.ask({name: first[name] for name in problem.context})
-    known = (*decision.context, *decision.arm, problem.reward)
-    if seen := {name: label for name, label in first.items() if name not in known}:
-        experiment.tell(decision.id, seen)
+    settled = (*decision.context, *decision.arm, problem.reward)
+    if values := {name: label for name, label in first.items() if name not in settled}:
+        experiment.tell(decision.id, values)
     experiment.tell(decision.id, {problem.reward: first[problem.reward]})
     experiment.amend(decision.id, {problem.reward: problem.domains[problem.reward][-1]}, "warm-up")
     experiment.import_records({name: [label] for name, label in first.items()})

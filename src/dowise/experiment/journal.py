@@ -32,35 +32,44 @@ MAX_SNAPSHOT_BYTES = 2**31  # uncompressed
 class Journal:
     """The events of one experiment: folded, and extended in transactions.
 
-    Every use first applies what others have written since. A transaction that fails leaves no
-    trace: what was applied of it is discarded and read again.
+    Each read and each transaction first applies the events that others have written. If a
+    transaction fails, what was applied of it is discarded and read again.
 
-    Any number of threads share a journal, under two locks. The write lock is held for a whole
-    transaction. The other one protects the state and the policy: it is held briefly, so that
-    readers wait neither for decisions nor for the store, and from the first event that a
-    transaction appends until that event is durable or discarded, so that readers never see what may
-    be discarded. A thread that needs several locks takes that of the read model first, then the
-    write lock, then the other one.
+    Any number of threads may share a journal. There are two locks. The write lock is held for a
+    whole transaction. The state lock protects the state and the policy. It is held briefly, so that
+    readers wait neither for decisions nor for the store; and from the first event that a
+    transaction appends until that event is durable or discarded, so that no reader sees an event
+    that may be discarded. A thread that needs several locks takes that of the read model first,
+    then the write lock, then the state lock.
+
+    Parameters
+    ----------
+    storage : Storage
+        The store.
+    name : str
+        Name of the experiment.
+    accept_clock : bool, default False
+        Continue although the clock of this machine is behind the last event.
     """
 
     def __init__(self, storage: Storage, name: str, accept_clock: bool = False) -> None:
         self.storage, self.name = storage, name
         self.accept_clock = accept_clock
         self.last_view: Any = None
-        """The last `StateView`, for other callers at the same head."""
+        """The last `StateView`, to be shared by callers at the same head."""
         self.compiled: ExperimentConfig | None = None
         """The configuration whose policy has been compiled (`compile_policy`)."""
         self.reset_after_fork()
         _JOURNALS.add(self)
 
     def reset_after_fork(self) -> None:
-        """Make new locks: another thread of the parent may have held one, amid a change."""
-        self._write_lock, self._lock = RLock(), RLock()
+        """Make new locks: another thread of the parent process may have held one of them."""
+        self._write_lock, self._state_lock = RLock(), RLock()
         self.read_model = ReadModel(self)
         self._invalidate()
 
     def _invalidate(self) -> None:
-        """Discard what was folded and learned; it is read again."""
+        """Discard the state and the policy; they are read and learned again."""
         self._state: ExperimentState | None = None
         self._copy: ExperimentState | None = None
         self._replay: PolicyReplay | None = None
@@ -68,12 +77,12 @@ class Journal:
     # -- reading --------------------------------------------------------------------------------
 
     def read(self, events: list[Event] | None = None) -> ExperimentState:
-        """Return the state as of now: a copy that never changes, the same one for the same head.
+        """Return a copy of the current state that never changes, one copy for each head.
 
         Parameters
         ----------
         events : list of Event, optional
-            Events that were just read, the newest among them; read from the store if None.
+            The newest events of the store, if they were just read; otherwise it is read.
         """
         with self._caught_up(events) as state:
             if self._copy is None or self._copy.head != state.head:
@@ -82,12 +91,12 @@ class Journal:
 
     @contextmanager
     def _caught_up(self, events: list[Event] | None = None) -> Iterator[ExperimentState]:
-        """Hold the lock with all committed events applied."""
+        """Apply all committed events, and hold the state lock."""
         state = self._state
         if state is not None and (events is None or events[0].number > state.number + 1):
             events = self.storage.read(self.name, state.number)
-        with self._lock:
-            if state is None or state is not self._state:  # or it was discarded in the meantime
+        with self._state_lock:
+            if state is None or state is not self._state:  # it was discarded in the meantime
                 yield self._load()
             else:
                 self._apply(events or [])
@@ -95,13 +104,13 @@ class Journal:
 
     @contextmanager
     def replayed(self) -> Iterator[tuple[ExperimentState, PolicyReplay]]:
-        """Hold the lock with the policy in step with the state, without a read of the store."""
-        with self._lock:
+        """Bring the policy up to the state without reading the store; hold the state lock."""
+        with self._state_lock:
             state = self._state or self._load()
             yield state, self._sync_replay(state)
 
     @property
-    def known_number(self) -> int:
+    def last_number(self) -> int:
         """Number of the last event that was applied; 0 before the first read."""
         state = self._state
         return 0 if state is None else state.number
@@ -111,8 +120,8 @@ class Journal:
         (event,) = self.storage.read(self.name, after=number - 1, upto=number)
         return event
 
-    def columns(self, number: int) -> dict[str, Any]:
-        """Return the records that an event imported."""
+    def read_import(self, number: int) -> dict[str, Any]:
+        """Return the records that an event imported, as `records.pack` made them."""
         columns: dict[str, Any] = self.event(number).payload["columns"]
         return columns
 
@@ -124,21 +133,21 @@ class Journal:
         return state
 
     def _apply(self, events: list[Event]) -> None:
-        """Apply those of these events that are new."""
+        """Apply the new ones of these events."""
         assert self._state is not None
         number = self._state.number
         try:
             self._state.apply_all(event for event in events if event.number > number)
-        except BaseException:  # perhaps half-way
+        except BaseException:  # an event may be applied in part
             self._invalidate()
             raise
 
     def _sync_replay(self, state: ExperimentState) -> PolicyReplay:
-        """Return the policy after it has learned everything in the state. Needs the lock."""
+        """Return the policy after it has learned everything in the state. Needs the state lock."""
         replay, config = self._replay, state.config
-        self._replay = None  # if it is stopped half-way it is made again
+        self._replay = None  # if this is interrupted, it is made again
         if replay is None or replay.config is not config:
-            replay = PolicyReplay(config, config.make_policy(), self.columns)
+            replay = PolicyReplay(config, config.make_policy(), self.read_import)
         replay.sync(state)
         self._replay = replay
         return replay
@@ -147,16 +156,24 @@ class Journal:
 
     @contextmanager
     def transaction(self, actor: str, is_new: bool = False) -> Iterator[Transaction]:
-        """Open a write transaction in the name of an actor; it ends durable or without a trace."""
-        write_lock, lock = self._write_lock, self._lock
+        """Open a write transaction; all of its events are stored, or none.
+
+        Parameters
+        ----------
+        actor : str
+            Name recorded with the events.
+        is_new : bool, default False
+            Create the experiment. Raises `ConflictError` if it exists.
+        """
+        write_lock, state_lock = self._write_lock, self._state_lock
         if not write_lock.acquire(timeout=TIMEOUT):
-            raise self._too_long()
+            raise self._busy()
         tx = None
         try:
             if self._state is None and not is_new:
                 self.read()
             with self.storage.transaction(self.name, None if is_new else self._prefetch) as stored:
-                with lock:
+                with state_lock:
                     if is_new:
                         self._state = ExperimentState(self.name)
                     state = self._state or self._load()
@@ -172,23 +189,24 @@ class Journal:
                 tx = Transaction(self, state, stored, actor)
                 yield tx
         except BaseException as error:
-            is_stopped = not isinstance(error, DowiseError)  # perhaps in the middle of a change
-            if is_new or is_stopped or (tx is not None and tx.has_written):
-                with lock:
+            is_interrupted = not isinstance(error, DowiseError)  # perhaps amid a change
+            if is_new or is_interrupted or (tx is not None and tx.has_written):
+                with state_lock:
                     self._invalidate()
             raise
         finally:
             if tx is not None and tx.has_written:
-                with suppress(RuntimeError):  # stopped before it was acquired
-                    lock.release()
+                with suppress(RuntimeError):  # interrupted before it was acquired
+                    state_lock.release()
             write_lock.release()
         if tx.snapshot is not None:
             self.storage.save_snapshot(tx.snapshot.compress())
 
-    def _too_long(self) -> UnavailableError:
-        """Return the error after waiting for the write lock for as long as for the store.
+    def _busy(self) -> UnavailableError:
+        """Return the error after a timeout of the write lock.
 
-        If threads waited forever, those behind a store that is held would wait in a row.
+        The timeout is that of the store: otherwise threads behind a store that is held by another
+        process would each wait for the timeouts of all threads before them.
         """
         return UnavailableError(
             f"{self.name!r} can't be written: other threads of this program have held it for "
@@ -197,20 +215,20 @@ class Journal:
         )
 
     def _prefetch(self) -> None:
-        """Apply and learn what others write while this process waits for them."""
+        """Apply and learn what others have written, while this process waits for them."""
         with self._caught_up() as state:
             if self._replay is not None:
                 self._sync_replay(state)
                 state.refresh_digest()
 
     def compile_policy(self) -> None:
-        """Compile and load what a decision needs, before anyone waits for the store.
+        """Compile and load what a decision needs, once per configuration, outside a transaction.
 
-        Once per configuration. Readers wait, since they may let the policy learn.
+        Readers wait during that time, because they may let the policy learn.
         """
         write_lock = self._write_lock
         if not write_lock.acquire(timeout=TIMEOUT):
-            raise self._too_long()
+            raise self._busy()
         try:
             with self._caught_up() as state:
                 if self.compiled is not state.config:
@@ -221,11 +239,11 @@ class Journal:
             write_lock.release()
 
     def erase(self, number: int, actor: str, reason: str) -> bool:
-        """Blank all events of a decision, and append an event that says so.
+        """Blank all events of a decision, and append an `erased` event.
 
         Returns True if there was something to blank; otherwise only old copies are removed. That
-        may take the store a minute, so nobody waits for it: the write lock is not held, and nothing
-        is applied. The next reader applies the new event.
+        may take the store a minute, so the write lock is not held, and nothing is applied: the next
+        reader applies the new event.
         """
         with self.storage.transaction(self.name, self._prefetch) as stored:
             state = self.read()
@@ -251,7 +269,7 @@ class Journal:
 class Transaction:
     """Open write transaction on one experiment.
 
-    Readers go on until it first appends; then they wait until that is durable, or discarded.
+    From the first event that it appends, readers wait until the transaction has ended.
     """
 
     _journal: Journal
@@ -265,20 +283,20 @@ class Transaction:
     def append(self, kind: str, payload: Mapping[str, Any]) -> Event:
         """Append an event, and apply it to the state."""
         state, journal = self.state, self._journal
-        if kind == "asked" and is_snapshot_due(state):
-            self.snapshot = SnapshotDraft.from_state(state)
         at = next_timestamp(state.at, journal.accept_clock)
         event = next_event(state.head, state.name, kind, at, self._actor, payload)
+        if kind == "asked" and is_snapshot_due(event.number, state.last_asked):
+            self.snapshot = SnapshotDraft.from_state(state)
         if not self.has_written:
             self.has_written = True
-            journal._lock.acquire()
+            journal._state_lock.acquire()
         self._stored.append([event])
         state.apply(event)
         return event
 
     def replay(self) -> PolicyReplay:
         """Return the policy, after it has learned everything in the state."""
-        with self._journal._lock:
+        with self._journal._state_lock:
             return self._journal._sync_replay(self.state)
 
 
@@ -286,7 +304,7 @@ class Transaction:
 
 
 class SnapshotDraft(NamedTuple):
-    """A snapshot that is compressed later, when nobody waits."""
+    """Snapshot to be compressed after the transaction, when no other writer waits."""
 
     experiment: str
     number: int
@@ -305,13 +323,16 @@ class SnapshotDraft(NamedTuple):
         return Snapshot(self.experiment, self.number, self.hash, body)
 
 
-def is_snapshot_due(state: ExperimentState) -> bool:
-    """Return True if the next decision is the first one after a number that is due."""
-    next_number, last_number = (
-        -1 if number < FIRST_SNAPSHOT else int(log(number / FIRST_SNAPSHOT) / log(SNAPSHOT_GROWTH))
-        for number in (state.number + 1, state.last_asked)
+def is_snapshot_due(number: int, last_asked: int) -> bool:
+    """Return True if a decision is the first one since the next snapshot became due.
+
+    `number` is that of its event, `last_asked` that of the decision before it.
+    """
+    position, last_position = (
+        -1 if event < FIRST_SNAPSHOT else int(log(event / FIRST_SNAPSHOT) / log(SNAPSHOT_GROWTH))
+        for event in (number, last_asked)
     )
-    return next_number != last_number
+    return position != last_position
 
 
 def restore_state(storage: Storage, name: str) -> ExperimentState | None:
@@ -319,45 +340,41 @@ def restore_state(storage: Storage, name: str) -> ExperimentState | None:
     snapshot = storage.snapshot(name)
     if snapshot is None:
         return None
-    around = storage.read(name, after=snapshot.number - 1, upto=snapshot.number + 1)
-    if [event.number for event in around] != [snapshot.number, snapshot.number + 1]:
+    events = storage.read(name, after=snapshot.number - 1, upto=snapshot.number + 1)
+    if [event.number for event in events] != [snapshot.number, snapshot.number + 1]:
         return None
-    last, decision = around
+    last, decision = events
     if last.hash != snapshot.hash or not decision.follows(last) or decision.is_erased:
         return None
     try:
-        state = _state_from_snapshot(storage, snapshot)
-        known = decision.payload["known"]
-        if state is None or (known["event"], known["cases"]) != (snapshot.number, state.digest()):
+        state = _unpack_snapshot(storage, snapshot)
+        recorded = decision.payload["known"]
+        if (recorded["event"], recorded["cases"]) != (snapshot.number, state.digest()):
             return None
-    except (
-        DowiseError,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-        zlib.error,
-    ):
+    except _DAMAGE:
         return None
     state.head, state.at = last.head, last.at
     state.build_info = {}  # so that the next decision records it again
     return state
 
 
-def _state_from_snapshot(storage: Storage, snapshot: Snapshot) -> ExperimentState | None:
+_DAMAGE = (DowiseError, KeyError, TypeError, ValueError, AttributeError, RecursionError, zlib.error)
+
+
+def _unpack_snapshot(storage: Storage, snapshot: Snapshot) -> ExperimentState:
+    """Return the state in a snapshot; its configurations and imports are those of the journal."""
     state = ExperimentState(snapshot.experiment)
     for event in storage.read(
         state.name, upto=snapshot.number, kinds=("created", "revised", "imported")
     ):
-        before = storage.read(state.name, after=event.number - 2, upto=event.number - 1)
-        if not event.follows(before[0] if before else None):
-            return None
+        previous = storage.read(state.name, after=event.number - 2, upto=event.number - 1)
+        if not event.follows(previous[0] if previous else None):
+            raise ValueError(f"event {event.number} does not follow from the one before it")
         state.apply(event)
     decompressor = zlib.decompressobj()
     text = decompressor.decompress(snapshot.body, MAX_SNAPSHOT_BYTES)
     if not decompressor.eof:
-        raise ValueError("too large, or cut")
+        raise ValueError("the snapshot is too large or incomplete")
     state.restore(text.decode().split("\n") if text else [])
     return state
 

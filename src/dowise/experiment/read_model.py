@@ -1,6 +1,6 @@
-"""Read model of an experiment: what its journal teaches, for queries that decide nothing.
+"""Read model of an experiment: belief, totals and evidence for queries.
 
-Catching up may take a while: the first time, after a revision, or with evidence. It happens outside
+Catching up may take seconds: the first time, after a revision, or with evidence. It happens outside
 the journal's lock, so that only other queries wait for it.
 """
 
@@ -44,9 +44,9 @@ FORMAT = "dowise-arm-by-arm"
 class IndependentArmsBelief(Belief):
     """Belief that uses no graph: each arm has its own reward distribution in each context.
 
-    These are Dirichlet(1) before any record. A record tells of one arm in one context, and of none
-    where its reward or context was not seen, or where what was set is none of the arms. `why` says
-    why there is no posterior of the graph.
+    The prior of each distribution is Dirichlet(1). A record counts for one arm in one context; it
+    does not count if its reward or context is missing, or if its settings are not one of the arms.
+    `why` is the reason why there is no posterior of the graph.
     """
 
     has_factors = False
@@ -56,7 +56,7 @@ class IndependentArmsBelief(Belief):
         self._rewards = ArmRewards(problem)
 
     def learn(self, record: Record) -> None:
-        """Learn from a record if it tells of an arm."""
+        """Learn from a record if it counts."""
         if self._rewards.can_learn(record):
             self._rewards.learn(record)
 
@@ -66,7 +66,7 @@ class IndependentArmsBelief(Belief):
             self._rewards.retract(record)
 
     def learn_many(self, records: RecordBatch) -> None:
-        """Learn from those records that tell of an arm."""
+        """Learn from the records that count."""
         usable = self._rewards.requires.mask(records, None).mask
         self._rewards.learn_many(records.take(np.flatnonzero(usable)))
 
@@ -111,11 +111,13 @@ class IndependentArmsBelief(Belief):
 
     def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
         """Draw the distribution of the reward under every arm."""
-        source = generator(rng)
-        own = np.random.default_rng([int(source.integers(2**63)), *codes])
-        drawn = own.standard_gamma(self._parameters(codes)[..., None], (*self._shape, samples))
-        drawn /= drawn.sum(axis=1, keepdims=True)
-        return Draws(drawn[:, 1:].astype(np.float32))
+        seed = int(generator(rng).integers(2**63))
+        parameters = self._parameters(codes)[..., None]
+        gammas = np.random.default_rng([seed, *codes]).standard_gamma(
+            parameters, (*self._shape, samples)
+        )
+        gammas /= gammas.sum(axis=1, keepdims=True)
+        return Draws(gammas[:, 1:].astype(np.float32))
 
     def draw_in_blocks(self, codes: Codes, samples: int, rng: Random) -> Iterator[Draws]:
         """Make all draws in one block."""
@@ -128,15 +130,17 @@ class IndependentArmsBelief(Belief):
         return means
 
     def copy(self) -> IndependentArmsBelief:
-        """Return a belief that learns independently from here."""
+        """Return an independent copy."""
         twin = IndependentArmsBelief(self.problem, self.why)
         twin._rewards = self._rewards.copy()
         return twin
 
     def as_dict(self) -> dict[str, Any]:
-        """Return how often each reward of each arm was seen, by context, as positions."""
-        known = sorted(self._rewards.by_context.items())
-        tallies = [{"context": [*codes], "seen": tally.counts.tolist()} for codes, tally in known]
+        """Return how often each reward of each arm was seen, by context (as codes)."""
+        tallies = [
+            {"context": [*codes], "seen": rewards.counts.tolist()}
+            for codes, rewards in sorted(self._rewards.by_context.items())
+        ]
         return {"format": FORMAT, "why": self.why, "tallies": tallies}
 
     @classmethod
@@ -163,10 +167,10 @@ class IndependentArmsBelief(Belief):
 
 
 def read_policy(config: ExperimentConfig) -> BayesianPolicy:
-    """Return a policy that learns the journal for queries, under the prior of the config.
+    """Return a policy that learns the journal for queries, under the prior of the configuration.
 
-    If the graph is too large for a posterior, which does not matter to policies that use rewards
-    only, it learns from those rewards (`IndependentArmsBelief`).
+    If the graph is too large for a posterior, it learns from rewards only
+    (`IndependentArmsBelief`), unless the policy that decides is Bayesian.
     """
     problem, prior = config.problem, prior_of(config)
     try:
@@ -178,22 +182,22 @@ def read_policy(config: ExperimentConfig) -> BayesianPolicy:
 
 
 def prior_of(config: ExperimentConfig) -> Any:
-    """Return the prior counts of the tables; only Bayesian policies have their own."""
-    own = plain_prior(config.problem.prior)
-    return config.options.get("prior", own) if is_bayesian(config.policy) else own
+    """Return the prior counts: those of a Bayesian policy, or those of the problem."""
+    prior = plain_prior(config.problem.prior)
+    return config.options.get("prior", prior) if is_bayesian(config.policy) else prior
 
 
 def evidence_seconds(problem: Problem, records: int) -> float:
     """Estimate how long it takes to compute the evidence against the graph.
 
-    Each record takes a microsecond per edge that the graph lacks, and the setup of an edge as long
-    as 500 records (measured on the built-in problems).
+    For each edge that the graph lacks, a record takes a microsecond, and the setup as long as 500
+    records (measured on the built-in problems).
     """
     return 1e-6 * count_alternatives(problem) * (records + 500)
 
 
 def continuation_value(belief: Belief, rounds: int | None) -> tuple[Continuing | None, list[str]]:
-    """Return what more rounds are worth, if asked for, with notes if that is not known."""
+    """Return the value of more rounds, if requested, with notes if it is not known."""
     if rounds is None:
         return None, []
     if isinstance(belief, IndependentArmsBelief):
@@ -205,7 +209,7 @@ def continuation_value(belief: Belief, rounds: int | None) -> tuple[Continuing |
 
 
 class MonitorPolicy(BayesianPolicy):
-    """Policy that never decides: it lets a `Monitor` follow the records a belief would learn."""
+    """Policy that never decides: a `Monitor` follows the records that a belief would learn."""
 
     def __init__(self, problem: Problem) -> None:
         super(BayesianPolicy, self).__init__(problem)
@@ -227,7 +231,7 @@ class MonitorPolicy(BayesianPolicy):
 
 
 class LearnedState(NamedTuple):
-    """What was learned from the records of one state."""
+    """Belief after the records of one state."""
 
     belief: Belief
     """A copy."""
@@ -240,9 +244,10 @@ ResultT = TypeVar("ResultT")
 
 
 class Follower(Generic[FollowedT]):
-    """Something that is kept at some state, and moved by what differs in the next one.
+    """Object that is kept at one state, and brought to others by the changes between the two.
 
-    Only queries that need the same follower wait for each other.
+    Only queries that need the same follower wait for each other. A follower that does not go back
+    is made again for an earlier state.
     """
 
     def __init__(
@@ -259,10 +264,10 @@ class Follower(Generic[FollowedT]):
         self._cases, self._imports = 0, 0
 
     def read(self, state: ExperimentState, query: Callable[[FollowedT], ResultT]) -> ResultT:
-        """Bring it to a state, which may be an earlier one, and return the answer to a query."""
+        """Bring the object to a state, and return the answer to a query."""
         with self._lock:
             followed, changes = self._followed, self._changes(state)
-            self._followed = None  # if stopped half-way it is made again
+            self._followed = None  # if this is interrupted, it is made again
             if followed is None or changes is None:
                 followed = self._make(state)
                 changes = _everything(state)
@@ -273,15 +278,20 @@ class Follower(Generic[FollowedT]):
             return query(followed)
 
     def _changes(self, state: ExperimentState) -> Changes | None:
-        """Return what differs, the cases as they are in the state; None if it is made again."""
+        """Return the changes that lead to a state, or None if it can't be reached by changes.
+
+        A decision that an earlier state does not have is replaced by an erased case with `event` 0.
+        """
         if self._log is not state.log or self._config is not state.config:
             return None
         is_later = self._cases <= state.changes and self._imports <= len(state.imports)
         if not is_later and (not self._goes_back or self._imports > len(state.imports)):
             return None
         first, last = sorted((self._cases, state.changes))
-        changed = dict.fromkeys(state.log[first:last])
-        cases = [state.cases.get(number) or _unasked(number) for number in changed]
+        cases = [
+            state.cases.get(number) or Case(number, 0, "", {}, Intervention(), status="erased")
+            for number in dict.fromkeys(state.log[first:last])
+        ]
         return Changes(cases, state.imports[self._imports :])
 
 
@@ -289,16 +299,11 @@ def _everything(state: ExperimentState) -> Changes:
     return Changes([*state.cases.values()], state.imports)
 
 
-def _unasked(number: int) -> Case:
-    """Return what stands for a decision that an earlier state does not have."""
-    return Case(number, 0, "", {}, Intervention(), status="erased")
-
-
 class ReadModel:
     """Belief, totals and evidence of an experiment, each brought to the state of a view.
 
-    A policy that has a belief shares it; for others one is kept here. Evidence is kept once it was
-    asked for. Locks of followers come before the journal's.
+    A policy that has a belief shares it; for other policies one is kept here. Evidence is kept once
+    it was requested. A thread takes the lock of a follower before that of the journal.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -309,7 +314,7 @@ class ReadModel:
         self._belief = Follower(
             lambda state: self._replay(state, read_policy(state.config)), PolicyReplay.learn
         )
-        # What evidence says depends on the order of the records: it never goes back.
+        # Evidence depends on the order of the records, so it does not go back.
         self._evidence = Follower(
             lambda state: self._replay(state, MonitorPolicy(state.config.problem)),
             PolicyReplay.learn,
@@ -322,12 +327,18 @@ class ReadModel:
 
     def learned(self, state: ExperimentState) -> LearnedState:
         """Return what was learned from the records of a state."""
-        with self._journal.replayed() as (now, replay):
-            if now.config is not state.config or len(now.imports) != len(state.imports):
+        with self._journal.replayed() as (current, replay):
+            changed: list[int] = []
+            if current.config is not state.config or len(current.imports) != len(state.imports):
                 replay = self._replay(state, state.config.make_policy())
                 replay.learn(_everything(state))
-                now = state
-            belief, left_out = replay.as_of(state.cases, _changed_since(state, now))
+            elif current.number != state.number:
+                changed = [
+                    number
+                    for number, case in current.cases.items()
+                    if case.last_event > state.number
+                ]
+            belief, left_out = replay.as_of(state.cases, changed)
         if belief is None:
             belief = self._belief.read(state, _copy_belief)
         return LearnedState(belief, left_out)
@@ -337,15 +348,7 @@ class ReadModel:
         return self._evidence.read(state, _evidence)
 
     def _replay(self, state: ExperimentState, policy: MinimalPolicy) -> PolicyReplay:
-        return PolicyReplay(state.config, policy, self._journal.columns)
-
-
-def _changed_since(state: ExperimentState, now: ExperimentState) -> list[int]:
-    """Return the decisions that changed between a state and a later one."""
-    if now.head == state.head:
-        return []
-    last = 0 if state.head is None else state.head.number
-    return [number for number, case in now.cases.items() if case.last_event > last]
+        return PolicyReplay(state.config, policy, self._journal.read_import)
 
 
 def _copy_belief(replay: PolicyReplay) -> Belief:

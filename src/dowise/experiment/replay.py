@@ -19,7 +19,7 @@ from dowise.errors import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.records import unpack
-from dowise.experiment.state import Changes, Cursor, ExperimentState
+from dowise.experiment.state import Changes, ExperimentState
 from dowise.policies.base import (
     PAST,
     MinimalPolicy,
@@ -41,7 +41,7 @@ class ReplayAdapter(Policy):
     def __init__(self, make: Callable[[], MinimalPolicy]) -> None:
         self._make, self.inner = make, make()
         super().__init__(self.inner.problem)
-        self._seen: list[Record] = []
+        self._records: list[Record] = []
 
     def decide(
         self,
@@ -62,62 +62,62 @@ class ReplayAdapter(Policy):
 
     def usable_mask(self, records: RecordBatch, numbers: Numbers = None) -> RecordMask:
         """Return the records that can be used."""
-        found = RecordMask.all_usable(len(records))
+        mask = RecordMask.all_usable(len(records))
         for i, record in enumerate(records.each(numbers)):
-            why = self.rejection_reason(record)
-            if why is not None:
-                found.exclude_row(i, why)
-        return found
+            reason = self.rejection_reason(record)
+            if reason is not None:
+                mask.exclude_row(i, reason)
+        return mask
 
     def learn(self, record: Record) -> None:
         """Pass a record to the custom policy."""
-        self._show(record)
-        self._seen.append(record)
+        self.inner.observe(record.arm, record.labels)
+        self._records.append(record)
 
     def retract(self, record: Record) -> None:
         """Make the policy again from all other records."""
-        if record not in self._seen:
+        if record not in self._records:
             raise DowiseError(f"{record!r} can't be retracted: it was not learned")
-        self._seen.remove(record)
+        self._records.remove(record)
         self.inner = self._make()
-        for other in self._seen:
-            self._show(other)
+        for learned in self._records:
+            self.inner.observe(learned.arm, learned.labels)
 
     def state(self) -> Mapping[str, object]:
-        """Return the records that the policy has seen."""
-        return {"records": [record.as_dict() for record in self._seen]}
+        """Return the learned records."""
+        return {"records": [record.as_dict() for record in self._records]}
 
     def fingerprint(self) -> bytes:
         """Return a hash of the records, in their order."""
-        whole = sha256()
-        for record in self._seen:
-            whole.update(str(record.arm).encode() + record.codes.astype("<i8").tobytes())
-        return whole.digest()
-
-    def _show(self, record: Record) -> None:
-        self.inner.observe(record.arm, record.labels)
+        digest = sha256()
+        for record in self._records:
+            digest.update(str(record.arm).encode() + record.codes.astype("<i8").tobytes())
+        return digest.digest()
 
 
-_IMAGINED = 2**32  # in the key of a stream, behind the decision's number
+_FANTASY_STREAM = 2**32  # follows the decision's number in the key of the random stream
 
 
 def uses_fantasies(policy: Policy) -> bool:
-    """Return True if a policy imagines the outcomes of earlier decisions of the same batch."""
+    """Return True if a policy imagines the outcomes of earlier decisions of a batch."""
     return isinstance(policy, BayesianPolicy) and policy.uses_fantasies
 
 
 class Fantasies:
-    """Copy of a policy that learns imagined outcomes of a batch's decisions, up to one of them."""
+    """Copy of a policy that learns imagined outcomes of the decisions of a batch.
+
+    `first` is the number of the first decision of the batch.
+    """
 
     def __init__(self, policy: Policy, first: int) -> None:
         assert isinstance(policy, BayesianPolicy)
-        self._fantasy, self._known = policy.copy(), policy.fingerprint()
+        self._fantasy, self._fingerprint = policy.copy(), policy.fingerprint()
         self._first = self._next = first
 
     def suits(self, policy: Policy, first: int, upto: int) -> bool:
-        """Return True if it can advance to decision `upto` of a batch that begins with `first`."""
-        is_same = self._first == first and self._next <= upto
-        return is_same and policy.fingerprint() == self._known
+        """Return True if it can advance to decision `upto` of the batch that starts at `first`."""
+        is_same_batch = self._first == first and self._next <= upto
+        return is_same_batch and policy.fingerprint() == self._fingerprint
 
     def advance(
         self, state: ExperimentState, upto: int, config: ExperimentConfig
@@ -127,7 +127,7 @@ class Fantasies:
             case = state.cases[number]
             is_learnable = config.learn_restricted or not case.is_restricted
             if case.status == "pending" and is_learnable:
-                source = stream(state.seed, number, _IMAGINED)
+                source = stream(state.seed, number, _FANTASY_STREAM)
                 self._fantasy.fantasize(case.arm, case.context, source)
         self._next = upto
         return self._fantasy
@@ -137,7 +137,7 @@ MIN_BATCH = 64  # changed cases that are learned together rather than one by one
 MAX_CACHED_RECORDS = 4096  # equal cases are converted to a record once
 
 RESTRICTED = "some arms were not allowed, and learn_restricted is False"
-INSTEAD = (
+PLAYED_OTHERWISE = (
     "another arm was played, and it was not said that this had nothing to do with the unit "
     "(`unrelated`)"
 )
@@ -155,7 +155,7 @@ class PolicyReplay:
         self.config = config
         self.policy = policy if isinstance(policy, Policy) else ReplayAdapter(config.make_policy)
         if isinstance(self.policy, BayesianPolicy):
-            self.policy.suppress_warnings = True  # the status of the experiment says it
+            self.policy.suppress_warnings = True  # the status contains them
         self._read_import = read_import
         self._learned: dict[int, Record] = {}
         self._tracks_pending = type(self.policy).add_pending is not Policy.add_pending
@@ -163,22 +163,26 @@ class PolicyReplay:
         self._left_out: dict[int, str] = {}
         self._cache: dict[tuple[Any, ...], Record | str] = {}
         self._imports_left_out: Counter[str] = Counter()
-        self._cursor = Cursor()
+        self._synced_changes, self._synced_imports = 0, 0
         self._fantasies: Fantasies | None = None
 
     @property
     def left_out(self) -> dict[str, int]:
-        """Number of records it could not learn from, by reason; pending ones are not counted."""
+        """Number of records that it could not learn from, by reason, without pending ones."""
         return dict(Counter(self._left_out.values()) + self._imports_left_out)
 
     @property
     def records(self) -> int:
-        """Number of cases it has learned from."""
+        """Number of cases that it has learned from."""
         return len(self._learned)
 
     def sync(self, state: ExperimentState) -> None:
         """Learn what has changed since the last call."""
-        self.learn(self._cursor.advance(state))
+        changed = dict.fromkeys(state.log[self._synced_changes :])
+        cases = [state.cases[number] for number in changed]
+        imports = state.imports[self._synced_imports :]
+        self._synced_changes, self._synced_imports = len(state.log), len(state.imports)
+        self.learn(Changes(cases, imports))
 
     def learn(self, changes: Changes) -> None:
         """Learn changed cases and new imports, in the order of their events."""
@@ -199,10 +203,10 @@ class PolicyReplay:
     def as_of(
         self, cases: Mapping[int, Case], later: Iterable[int]
     ) -> tuple[Belief | None, dict[str, int]]:
-        """Return the belief and `left_out` of an earlier state with other cases.
+        """Return the belief and `left_out` as they were for an earlier state with these cases.
 
-        `later` names the cases that have changed since. The belief is a copy; None where the policy
-        has none.
+        `later` has the ids of the cases that have changed since. The belief is a copy, or None if
+        the policy has none.
         """
         policy, left_out = self.policy, {**self._left_out}
         belief = policy.belief.copy() if isinstance(policy, BayesianPolicy) else None
@@ -214,15 +218,15 @@ class PolicyReplay:
             if case is None or not case.values:
                 continue
             record = self._read(case)
-            why = record if isinstance(record, str) else policy.rejection_reason(record)
-            if why is not None and case.status != "pending":
-                left_out[number] = why
-            elif belief is not None and isinstance(record, Record) and why is None:
+            reason = record if isinstance(record, str) else policy.rejection_reason(record)
+            if reason is not None and case.status != "pending":
+                left_out[number] = reason
+            elif belief is not None and isinstance(record, Record) and reason is None:
                 belief.learn(record)
         return belief, dict(Counter(left_out.values()) + self._imports_left_out)
 
     def batch_policy(self, state: ExperimentState, before: int) -> Policy:
-        """Return the policy for the next decision of a batch, after `before` others."""
+        """Return the policy for the next decision, after `before` others of its batch."""
         if not before or not uses_fantasies(self.policy):
             return self.policy
         number = len(state.cases) + 1
@@ -232,23 +236,29 @@ class PolicyReplay:
         return self._fantasies.advance(state, number, self.config)
 
     def _learn(self, case: Case) -> None:
-        before, now = self._learned.get(case.id), self._record(case)
-        is_same = before is not None and now is not None and _are_equal(before, now)
-        if is_same and not isinstance(self.policy, ReplayAdapter):  # which goes by the last events
+        before, record = self._learned.get(case.id), self._record(case)
+        if (
+            before is not None
+            and record is not None
+            and before.arm == record.arm
+            and np.array_equal(before.codes, record.codes)
+            and not isinstance(self.policy, ReplayAdapter)  # it learns in the order of last events
+        ):
             return
         if before is not None:
             self.policy.retract(self._learned.pop(case.id))
-        why = None if now is None else self.policy.rejection_reason(now)
-        if now is not None and why is None:
-            self.policy.learn(now)
-            self._learned[case.id] = now
-        elif why is not None:
-            self._exclude(case, why)
+        if record is not None:
+            reason = self.policy.rejection_reason(record)
+            if reason is None:
+                self.policy.learn(record)
+                self._learned[case.id] = record
+            else:
+                self._exclude(case, reason)
         self._track_pending(case)
 
     def _learn_many(self, cases: list[Case]) -> None:
-        """Learn many cases; those that are new together."""
-        fresh: list[tuple[Case, Record]] = []
+        """Learn many cases; all new ones together."""
+        new: list[tuple[Case, Record]] = []
         for case in cases:
             if case.id in self._learned:
                 self._learn(case)
@@ -257,19 +267,17 @@ class PolicyReplay:
             if record is None:
                 self._track_pending(case)
             else:
-                fresh.append((case, record))
-        if fresh:
-            self._learn_batch(fresh)
-
-    def _learn_batch(self, fresh: list[tuple[Case, Record]]) -> None:
-        codes = np.stack([record.codes for _, record in fresh], axis=1)
-        fixed = np.stack([record.fixed for _, record in fresh], axis=1)
-        numbers = np.array([case.id for case, _ in fresh])
+                new.append((case, record))
+        if not new:
+            return
+        codes = np.stack([record.codes for _, record in new], axis=1)
+        fixed = np.stack([record.fixed for _, record in new], axis=1)
+        numbers = np.array([case.id for case, _ in new])
         batch = RecordBatch(self.config.problem, codes, fixed != MISSING)
         usable, _ = self.policy.usable_mask(batch, numbers)
         rows = np.flatnonzero(usable)
         self.policy.learn_many(batch.take(rows), numbers[rows])
-        for (case, record), is_usable in zip(fresh, usable.tolist(), strict=True):
+        for (case, record), is_usable in zip(new, usable.tolist(), strict=True):
             if is_usable:
                 self._learned[case.id] = record
             else:
@@ -279,7 +287,7 @@ class PolicyReplay:
             self._track_pending(case)
 
     def _record(self, case: Case) -> Record | None:
-        """Return the record of a case; None if there is none, and note why if it is excluded."""
+        """Return the record of a case, or None if it has none or is excluded (see `left_out`)."""
         self._left_out.pop(case.id, None)
         if not case.values:
             return None
@@ -290,7 +298,7 @@ class PolicyReplay:
         return Record(record.problem, record.arm, record.codes, record.fixed, case.id)
 
     def _read(self, case: Case) -> Record | str:
-        """Return `record_of` a case, cached for cases that are equal."""
+        """Return `record_of(case)`, cached for equal cases."""
         flags = case.is_restricted, case.played is not None, case.is_unrelated
         key = (case.arm, *case.context.items(), flags, *case.values.items())
         record = self._cache.get(key)
@@ -300,13 +308,13 @@ class PolicyReplay:
             record = self._cache[key] = record_of(case, self.config)
         return record
 
-    def _exclude(self, case: Case, why: str) -> None:
-        """Note why a case can't be used, unless it is pending."""
+    def _exclude(self, case: Case, reason: str) -> None:
+        """Record why a case can't be used, unless it is pending."""
         if case.status != "pending":
-            self._left_out[case.id] = why
+            self._left_out[case.id] = reason
 
     def _track_pending(self, case: Case) -> None:
-        """Tell index policies which plays have no outcome yet; others ignore them."""
+        """Report a play without an outcome to policies that use them, such as index policies."""
         if not self._tracks_pending:
             return
         if case.id in self._pending:
@@ -323,8 +331,8 @@ class PolicyReplay:
             self.policy.add_pending(case.arm, case.context, 1)
 
     def _learn_import(self, number: int) -> None:
-        batch, notes = unpack(self._read_import(number), self.config.problem)
-        self._imports_left_out.update(notes)
+        batch, left_out = unpack(self._read_import(number), self.config.problem)
+        self._imports_left_out.update(left_out)
         numbers = number * PAST + np.arange(len(batch))
         usable, reasons = self.policy.usable_mask(batch, numbers)
         self._imports_left_out.update(reasons)
@@ -335,23 +343,20 @@ class PolicyReplay:
 
 def record_of(case: Case, config: ExperimentConfig) -> Record | str:
     """Convert a case to a record of the problem, by label; return the reason if that fails."""
-    problem, why = config.problem, exclusion_reason(case, config)
-    if why is not None:
-        return why
+    problem, reason = config.problem, exclusion_reason(case, config)
+    if reason is not None:
+        return reason
     for name in case.arm:
-        if name == problem.reward or name not in problem.domains:
-            what = "is the reward now" if name == problem.reward else "is no longer recorded"
-            return f"{case.arm} set {name}, which {what}"
-    seen = {name: label for name, label in case.known.items() if name in problem.domains}
-    return past_record(problem, case.arm, seen, case.id)
+        if name == problem.reward:
+            return f"{case.arm} set {name}, which is the reward now"
+        if name not in problem.domains:
+            return f"{case.arm} set {name}, which is no longer recorded"
+    labels = {name: label for name, label in case.known.items() if name in problem.domains}
+    return past_record(problem, case.arm, labels, case.id)
 
 
 def exclusion_reason(case: Case, config: ExperimentConfig) -> str | None:
-    """Return why a case is never learned from, whatever is told; None if it may be."""
+    """Return why a case is never learned from, whatever its values; None if it may be."""
     if case.is_restricted and not config.learn_restricted:
         return RESTRICTED
-    return INSTEAD if case.played is not None and not case.is_unrelated else None
-
-
-def _are_equal(one: Record, other: Record) -> bool:
-    return one.arm == other.arm and np.array_equal(one.codes, other.codes)
+    return PLAYED_OTHERWISE if case.played is not None and not case.is_unrelated else None

@@ -1,8 +1,7 @@
 """State of an experiment, folded from its journal: configurations, cases, imports.
 
-Folding neither parses code nor learns: what a policy makes of the cases is up to
-`dowise.experiment.replay`, which follows `log`. A case is never changed but replaced, so that a
-copy of the state can share the cases while others write.
+Applying events imports no code and learns nothing; the policy learns in `replay`, which follows
+`log`. Cases are replaced and never changed, so that copies of the state can share them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dowise.experiment.event import DamagedEventError, Event, Head
 from dowise.problem import Intervention
 
 FORMAT = 1
-"""Version of what events say; a journal with a newer one is refused."""
+"""Version of the payloads of events; a journal with a newer one is refused."""
 _DIGEST_MODULUS = 2**128
 
 
@@ -71,10 +70,10 @@ class ExperimentState:
         return next(config for since, config in reversed(self.configs) if since <= number)
 
     def copy(self) -> ExperimentState:
-        """Return a copy for queries, which no later event changes; events can't be applied to it.
+        """Return a copy for queries, which later events do not change.
 
-        It shares the cases, and the log, which only grows: `changes` of its entries belong to the
-        copy.
+        It shares the cases, and the log, which only grows: its first `changes` entries belong to
+        the copy. Events can't be applied to it.
         """
         twin = ExperimentState(self.name)
         twin.head, twin.at, twin.imported = self.head, self.at, self.imported
@@ -89,20 +88,20 @@ class ExperimentState:
         return self._rows
 
     def digest(self) -> str:
-        """Return the sum of a hash of every case, in hexadecimal: equal digests, equal cases."""
+        """Return the sum of the hashes of all cases, in hexadecimal."""
         self.refresh_digest()
         return f"{self._digest:032x}"
 
     def refresh_digest(self) -> None:
-        """Hash the cases that have changed since, so that the next `digest` need not."""
+        """Hash the cases that have changed, so that the next `digest` is fast."""
         for number, case in self._unhashed.items():
             self._hash_row(number, case.snapshot_row())
         self._unhashed = {}
 
     def _hash_row(self, number: int, row: str) -> None:
-        digest, before = self._digest, self._rows.get(number)
-        if before is not None:
-            digest -= int.from_bytes(sha256(before.encode()).digest()[:16])
+        digest, previous = self._digest, self._rows.get(number)
+        if previous is not None:
+            digest -= int.from_bytes(sha256(previous.encode()).digest()[:16])
         digest += int.from_bytes(sha256(row.encode()).digest()[:16])
         self._digest, self._rows[number] = digest % _DIGEST_MODULUS, row
 
@@ -112,7 +111,7 @@ class ExperimentState:
         if isinstance(number, Integral) and not isinstance(number, bool):
             case = self.cases.get(int(number))
         if case is None:
-            existing = f"there are 1 to {len(self.cases)}" if self.cases else "none was made yet"
+            existing = f"there are 1 to {len(self.cases)}" if self.cases else "there is none yet"
             raise NotFoundError(
                 f"there is no decision {number!r} in {self.name}: {existing}",
                 code="unknown-decision",
@@ -120,7 +119,7 @@ class ExperimentState:
         return case
 
     def apply_all(self, events: Iterable[Event]) -> None:
-        """Apply the events that follow, after verifying the hash chain."""
+        """Apply the next events, and verify the hash chain."""
         for event in events:
             if not event.follows(self.head):
                 raise DamagedEventError(
@@ -154,7 +153,7 @@ class ExperimentState:
         """Add the cases of a snapshot."""
         for row, data in zip(rows, json.loads(f"[{','.join(rows)}]"), strict=True):
             case = Case.from_snapshot_row(data, self._arm)
-            self._check_next(case.id)  # the digest does not depend on the order
+            self._check_next(case.id)  # since the digest does not depend on the order
             self._add(case)
             self._hash_row(case.id, row)
         self._unhashed = {}
@@ -240,7 +239,7 @@ class ExperimentState:
         case.is_unrelated = bool(payload.get("unrelated", False))
 
     def _arm(self, settings: dict[str, str]) -> Intervention:
-        """Return an intervention, the same object for the same settings: there are few."""
+        """Return the intervention with these settings; equal settings share one object."""
         key = tuple(settings.items())
         if key not in self._arms:
             self._arms[key] = Intervention(settings)
@@ -248,7 +247,7 @@ class ExperimentState:
 
     def _check_next(self, number: int) -> None:
         if number != len(self.cases) + 1:
-            raise ValueError(f"decision {number} where {len(self.cases) + 1} is next")
+            raise ValueError(f"decision {number} instead of {len(self.cases) + 1}")
 
     def _add(self, case: Case) -> None:
         self.last_asked = case.event
@@ -277,20 +276,6 @@ class Changes(NamedTuple):
 
     cases: list[Case]
     imports: list[int]
-
-
-class Cursor:
-    """Position of a follower in the changes of a state."""
-
-    def __init__(self) -> None:
-        self._cases, self._imports = 0, 0
-
-    def advance(self, state: ExperimentState) -> Changes:
-        """Return what has changed since the last call."""
-        changed = [state.cases[number] for number in dict.fromkeys(state.log[self._cases :])]
-        imports = state.imports[self._imports :]
-        self._cases, self._imports = len(state.log), len(state.imports)
-        return Changes(changed, imports)
 
 
 _HANDLERS: dict[str, Callable[[ExperimentState, Event, dict[str, Any]], None]] = {

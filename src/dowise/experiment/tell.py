@@ -27,8 +27,15 @@ def tell(
 ) -> EventDraft | None:
     """Return what is new of a decision."""
     labels = _read_labels(problem, as_mapping(values, "what was told"))
-    if played is None and case.status != "erased" and _repeats(case, labels):
-        return None
+    if played is None and labels and case.status != "erased":
+        # If another arm was played, the variables that the chosen arm would have set are open: a
+        # value of one of them is new, even the one that the chosen arm would have set.
+        known, superseded = case.known, case.superseded
+        if all(
+            name in known and (label == known[name] or label in superseded.get(name, ()))
+            for name, label in labels.items()
+        ):
+            return None
     check_open(case, "told")
     if not labels.keys() <= problem.domains.keys():
         _check_variables(problem, labels, "what was told")
@@ -133,19 +140,6 @@ def _check_variables(problem: Problem, names: Mapping[str, object], what: str) -
                 f"{suggestion(str(name), problem.graph.variables)}",
                 code="unknown-variable",
             )
-
-
-def _repeats(case: Case, labels: Labels) -> bool:
-    """Return True if all of this is recorded, or was and has been corrected since.
-
-    If another arm was played, the variables that the chosen arm would have set are open: a value of
-    one of them is new, even the one that the chosen arm would have set.
-    """
-    known, superseded = case.known, case.superseded
-    return bool(labels) and all(
-        name in known and (label == known[name] or label in superseded.get(name, ()))
-        for name, label in labels.items()
-    )
 
 
 def check_open(case: Case, verb: str) -> None:

@@ -31,7 +31,7 @@ from dowise.experiment.read_model import (
     evidence_seconds,
     read_policy,
 )
-from dowise.experiment.records import columns_of
+from dowise.experiment.records import export_table
 from dowise.experiment.replay import PolicyReplay, exclusion_reason
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.status import Status, summarize_contexts
@@ -40,32 +40,31 @@ from dowise.policies.value_of_continuing import Continuing, value_of_continuing
 from dowise.problem import Problem
 from dowise.problem.problem import Context
 
-EVIDENCE_TIMEOUT = 1.0  # seconds that evidence may take that was not asked for
+EVIDENCE_TIMEOUT = 1.0  # seconds that evidence may take if it was not requested
 
 
 def take_view(journal: Journal, recent: int = 0) -> StateView:
-    """Read what is new in the store once, and return a view of the experiment.
+    """Read new events from the store once, and return a view of the experiment.
 
-    The last `recent` events are read along with it, for `StateView.events`.
+    The last `recent` events are read along with them, for `StateView.events`.
     """
     events = None
-    if recent and journal.known_number:
-        first = max(journal.known_number - recent, 0)
-        events = journal.storage.read(journal.name, first)
+    if recent and journal.last_number:
+        events = journal.storage.read(journal.name, max(journal.last_number - recent, 0))
     state = journal.read(events)
-    last: StateView | None = journal.last_view
-    if last is None or not last.is_of(state):
-        last = journal.last_view = StateView(journal, state)
-    return last if events is None else last.with_events(events)
+    view: StateView | None = journal.last_view
+    if view is None or not view.is_of(state):
+        view = journal.last_view = StateView(journal, state)
+    return view if events is None else view.with_events(events)
 
 
 class StateView(ExperimentQueries):
     """Immutable view of an experiment at one moment, from one read of the store.
 
-    Everything it returns belongs to that moment, whatever is written later: its `head` is the head
-    of what it shows. What takes long, such as a belief, is computed when it is first asked for. The
-    queries that go back in time (`explain`, `history`, `evaluate`, `table`, `decision`, `events`)
-    read past events, up to the head of the view. Views may be shared between threads.
+    All results belong to that moment, whatever is written later: they are those at its `head`.
+    Results that take long, such as a belief, are computed when they are first needed. The queries
+    that go back in time (`explain`, `history`, `evaluate`, `table`, `decision`, `events`) read past
+    events, up to the head of the view. Views may be shared between threads.
 
     Examples
     --------
@@ -90,7 +89,7 @@ class StateView(ExperimentQueries):
         return self._state is state
 
     def with_events(self, events: list[Event]) -> StateView:
-        """Return the same view with its last events at hand."""
+        """Return the same view with its last events, so that they need not be read again."""
         view = StateView(self._journal, self._state)
         view._events = [event for event in events if event.number <= self.head.number]
         for name in ("_totals", "_learned"):
@@ -98,7 +97,7 @@ class StateView(ExperimentQueries):
                 view.__dict__[name] = self.__dict__[name]
         return view
 
-    # -- what holds ---------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -128,7 +127,7 @@ class StateView(ExperimentQueries):
 
     @property
     def learn_restricted(self) -> bool:
-        """True if decisions among fewer than all arms are learned from."""
+        """True if the policy learns from decisions for which some arms were not allowed."""
         return self._state.config.learn_restricted
 
     @property
@@ -181,7 +180,7 @@ class StateView(ExperimentQueries):
         return LiveDecision(event, config.problem)
 
     def _as_made(self, number: int, verb: str) -> tuple[Case, Event, ExperimentConfig]:
-        """Return a decision, the event by which it was made, and the configuration then."""
+        """Return a decision, the event that recorded it, and the configuration of that time."""
         case = self._state.case(number)
         (event,) = self.events(case.event - 1, case.event)
         if event.is_erased:
@@ -190,9 +189,9 @@ class StateView(ExperimentQueries):
 
     def idle(self, id: int) -> list[str]:  # noqa: A002 (what decisions call it)
         config, case = self.config, self._state.case(id)
-        why = exclusion_reason(case, config)
-        if why is not None:
-            return [f"Nothing is learned from it: {why}"]
+        reason = exclusion_reason(case, config)
+        if reason is not None:
+            return [f"Nothing is learned from it: {reason}"]
         return UnusedValues(config.problem).describe(case) if _learns_from_all(config) else []
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
@@ -209,14 +208,26 @@ class StateView(ExperimentQueries):
         against, evidence_notes = self._evidence(evidence)
         belief, left_out = self._learned
         totals, problem = self._totals, self.problem
-        arms, notes = summarize_contexts(belief, context, totals.plays)
+        contexts, notes = summarize_contexts(belief, context, totals.plays)
         continuing, continuing_notes = continuation_value(belief, rounds)
         return Status(
-            self.name, problem, self.policy, arms, context is not None or not problem.context,
-            {**totals.counts}, self.pending(), belief.edges(), against, self._state.imported,
-            self._unused(), {**left_out}, (*notes, *evidence_notes, *continuing_notes),
-            bool(totals.plays.times), _copies(totals.incomplete), continuing,
-        )  # fmt: skip
+            name=self.name,
+            problem=problem,
+            policy=self.policy,
+            contexts=contexts,
+            is_one_context=context is not None or not problem.context,
+            counts={**totals.counts},
+            pending=self.pending(),
+            edges=belief.edges(),
+            evidence=against,
+            imported=self._state.imported,
+            unused=self._unused(),
+            left_out={**left_out},
+            notes=(*notes, *evidence_notes, *continuing_notes),
+            has_contexts=bool(totals.plays.times),
+            incomplete=_copies(totals.incomplete),
+            continuing=continuing,
+        )
 
     def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
         """Return the belief and the evidence against the graph, or why that was not computed."""
@@ -239,11 +250,9 @@ class StateView(ExperimentQueries):
         self, context: Context = None, points: int = POINTS, track: Track | None = None
     ) -> History:
         config, last = self.config, self.head.number
-        learner = PolicyReplay(config, read_policy(config), self._journal.columns)
+        replay = PolicyReplay(config, read_policy(config), self._journal.read_import)
         events = tracked(self.events(), last, track)
-        return compute_history(
-            self.name, learner, events, last, self._totals.plays, context, points
-        )
+        return compute_history(self.name, replay, events, last, self._totals.plays, context, points)
 
     def explain(
         self,
@@ -251,23 +260,22 @@ class StateView(ExperimentQueries):
         track: Track | None = None,
     ) -> Explanation:
         case, event, config = self._as_made(id, "explain")
-        then = ExperimentState(self.name)
-        then.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
+        past = ExperimentState(self.name)
+        past.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
         policy = read_policy(config)
-        learner = PolicyReplay(config, policy, self._journal.columns)
-        learner.sync(then)
-        cases = then.cases.values()
+        PolicyReplay(config, policy, self._journal.read_import).sync(past)
+        cases = past.cases.values()
         plays = PlayCounts(config.problem, cases)
         (summary,), _ = summarize_contexts(policy.belief, event.payload["context"], plays)
         return Explanation(
             decision=LiveDecision(event, config.problem),
             policy=config.policy,
             case=case,
-            records=sum(past.status == "done" for past in cases),
-            pending=sum(past.status == "pending" for past in cases),
-            imported=then.imported,
+            records=sum(other.status == "done" for other in cases),
+            pending=len(past.pending),
+            imported=past.imported,
             then=summary,
-            is_complete=event.payload["known"]["cases"] == then.digest(),
+            is_complete=event.payload["known"]["cases"] == past.digest(),
         )
 
     def evaluate(
@@ -278,59 +286,61 @@ class StateView(ExperimentQueries):
         track: Track | None = None,
     ) -> Evaluation:
         events = self.events()
-        log = EvaluationLog(self._state, tracked(events, len(events), track), self._journal.columns)
+        log = EvaluationLog(
+            self._state, tracked(events, len(events), track), self._journal.read_import
+        )
         model = read_policy(self.config).belief
         try:
             result = evaluate(self.problem, log.steps(), policy, options, level, model)
         except NothingToEvaluateError as error:
-            why = "; ".join(f"{times:,}: {why}" for why, times in log.left_out.items())
-            raise DowiseError(f"{error}{f' ({why})' if why else ''}") from None
+            reasons = "; ".join(f"{times:,}: {reason}" for reason, times in log.left_out.items())
+            raise DowiseError(f"{error}{f' ({reasons})' if reasons else ''}") from None
         return replace(result, left_out=dict(log.left_out))
 
     def table(self) -> dict[str, list[Any]]:
         last = self.head.number
         asked = self._journal.storage.read(self.name, upto=last, kinds=("asked",))
-        return columns_of(self._state, asked)
+        return export_table(self._state, asked)
 
-    def _evidence(self, wanted: bool | None) -> tuple[Evidence | None, list[str]]:
-        """Return the evidence against the graph, if it is wanted, or notes why there is none."""
-        if wanted is False:
+    def _evidence(self, requested: bool | None) -> tuple[Evidence | None, list[str]]:
+        """Return the evidence against the graph, or a note why it was not computed."""
+        if requested is False:
             return None, []
-        if wanted is None:
+        if requested is None:
             if isinstance(self._learned.belief, IndependentArmsBelief):
                 return None, []  # a graph too large for a posterior is too large for evidence
             records = self._state.imported + len(self._state.cases)
             if evidence_seconds(self.problem, records) > EVIDENCE_TIMEOUT:
-                why = "with so many records it takes a while (evidence=True, --evidence)"
-                return None, [_not_looked_at(why)]
+                reason = "with so many records it takes a while (evidence=True, --evidence)"
+                return None, [_not_computed(reason)]
         try:
             return self._journal.read_model.evidence(self._state), []
         except DowiseError as error:
-            if wanted:
+            if requested:
                 raise
-            return None, [_not_looked_at(str(error))]
+            return None, [_not_computed(str(error))]
 
     def _unused(self) -> dict[str, dict[str, int]]:
-        """Count values that were seen and could not be used, but for those that may still be."""
+        """Count values that were seen and can't be used any more, by variable and reason."""
         pending = self._totals.unused.times(self._state.pending.values())
         unused: dict[str, dict[str, int]] = {}
-        for name, others in self._learned.belief.lacking().items():
-            for other, times in others.items():
-                left = times - pending[name, other]
-                if other and other != name and left > 0:  # what no arm needs is no loss
-                    unused.setdefault(name, {})[f"{other} was not seen"] = left
+        for name, lacking in self._learned.belief.lacking().items():
+            for other, times in lacking.items():
+                lost = times - pending[name, other]
+                if other and other != name and lost > 0:  # else no arm needs it
+                    unused.setdefault(name, {})[f"{other} was not seen"] = lost
         return unused
 
 
-def _not_looked_at(why: str) -> str:
-    return f"The evidence against the graph was not computed: {why}"
+def _not_computed(reason: str) -> str:
+    return f"The evidence against the graph was not computed: {reason}"
 
 
 def _learns_from_all(config: ExperimentConfig) -> bool:
-    """Return True if the policy is known to learn from every variable that was seen."""
+    """Return True if the policy is known to learn from all variables."""
     return is_known(config.policy) and policy_info(config.policy).learns_from == "everything"
 
 
 def _copies(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """Copy cases for handing out: those of a state are not to be changed."""
+    """Copy cases for a caller, who may change them; those of a state never change."""
     return tuple(case.copy() for case in cases)

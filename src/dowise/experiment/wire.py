@@ -29,7 +29,7 @@ from dowise.belief import Belief
 from dowise.errors import DowiseError
 from dowise.experiment.ask import LiveDecision
 from dowise.experiment.case import Case
-from dowise.experiment.config import as_json
+from dowise.experiment.config import option_to_json
 from dowise.experiment.evaluation import Evaluation
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.status import Status
@@ -148,7 +148,7 @@ def options_to_json(options: object) -> Page:
     given = dict(options)
     if isinstance(prior := given.get("prior"), str | Path):
         given["prior"] = read_file(prior, parse_prior)
-    return {str(name): as_json(str(name), value) for name, value in given.items()}
+    return {str(name): option_to_json(str(name), value) for name, value in given.items()}
 
 
 # -- whom to evaluate -------------------------------------------------------------------------

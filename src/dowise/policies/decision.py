@@ -7,6 +7,7 @@ from the decision's trace when they are first read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 from dowise._core.codec import to_json
@@ -82,6 +83,35 @@ class DecisionTrace(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<Figures: {', '.join(self)}>"
+
+
+FIGURE_DIGITS = 6  # figures are for people; probabilities are stored to the last bit
+
+
+def rounded_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return figures as plain data with as many digits as people read, without intervals."""
+    return {name: _rounded(figures[name]) for name in figures if not name.endswith("_interval")}
+
+
+def _rounded(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float) and isfinite(value):
+        return float(f"{value:.{FIGURE_DIGITS}g}")
+    if isinstance(value, list | tuple):
+        return [
+            float(f"{part:.{FIGURE_DIGITS}g}")
+            if isinstance(part, float) and isfinite(part)
+            else _rounded(part)
+            for part in value
+        ]
+    if isinstance(value, Mapping):
+        return {
+            str(name): part if isinstance(part, str) else _rounded(part)
+            for name, part in value.items()
+        }
+    plain = to_json(value)
+    return _rounded(plain) if isinstance(plain, list | dict) else plain
 
 
 class Decision:

@@ -1,4 +1,4 @@
-"""Journals in a SQLite file: what it survives, and what it leaves alone."""
+"""SQLite stores: foreign and damaged files, forks, timeouts, erasure, migrations."""
 
 import os
 import resource
@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from support.errors import raises_code
 from support.journal_writers import append, is_chain
 from support.system_users import FORK, become_nobody, run_in_child
 
@@ -63,7 +64,7 @@ def contents(folder):
     return {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.is_file()}
 
 
-def test_the_file_is_in_wal_mode_and_has_the_columns_that_others_read(filled):
+def test_the_file_is_in_wal_mode_with_the_documented_columns(filled):
     with closing(sqlite3.connect(filled)) as raw:
         assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         columns = [row[1] for row in raw.execute("PRAGMA table_info(events)")]
@@ -78,27 +79,27 @@ def test_the_file_is_in_wal_mode_and_has_the_columns_that_others_read(filled):
         assert Event(*row) == storage.read("ward", upto=1)[0]
 
 
-def test_every_connection_syncs_in_full_and_overwrites_what_it_deletes(filled):
+def test_connections_sync_fully_and_overwrite_deleted_contents(filled):
     with opened(filled) as storage, storage.transaction("ward") as block:
         connection = block.connection
         for setting, value in (("synchronous", 2), ("secure_delete", 1), ("journal_mode", "wal")):
             assert connection.exec_driver_sql(f"PRAGMA {setting}").scalar() == value
 
 
-def test_nothing_is_made_unless_it_is_asked_for(path):
-    with pytest.raises(DowiseError, match=r"there is no store .*ward.db: make it .dowise new"):
+def test_files_are_created_only_on_request(path):
+    with raises_code("not-found", "ward.db", "dowise new"):
         open_storage(path)
-    with pytest.raises(DowiseError, match=r"can't be made: there is no folder .*none"):
+    with raises_code("file-not-found", "none"):
         open_storage(path.parent / "none" / "ward.db", create=True)
     assert list(path.parent.iterdir()) == []
     with opened(path, create=True) as storage:
         append(storage)
-    with opened(path, create=True) as storage:  # what is there stays
+    with opened(path, create=True) as storage:  # an existing store is kept
         assert len(storage.read("ward")) == 1
     assert [entry.name for entry in path.parent.iterdir()] == ["ward.db"]
 
 
-def test_a_copy_in_another_mode_is_brought_into_wal_mode(filled):
+def test_a_copy_in_another_mode_is_changed_to_wal_mode(filled):
     copy = filled.with_name("copy.db")
     with closing(sqlite3.connect(filled)) as raw:
         raw.execute("VACUUM INTO ?", [str(copy)])
@@ -108,9 +109,9 @@ def test_a_copy_in_another_mode_is_brought_into_wal_mode(filled):
         assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_an_empty_file_is_a_place_for_a_store_but_none(path):
+def test_an_empty_file_is_not_a_store_but_can_become_one(path):
     path.touch()
-    with pytest.raises(DowiseError, match="ward.db is empty: make a store of it .dowise new"):
+    with raises_code("not-found", "ward.db", "dowise new"):
         open_storage(path)
     assert contents(path.parent) == {"ward.db": b""}
     with opened(path, create=True) as storage:
@@ -144,49 +145,49 @@ def versionless(path):
 
 @pytest.mark.parametrize("create", [False, True])
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("spoil", "code", "mentioned"),
     [
-        (lambda path: path.write_bytes(b"no SQLite at all " * 100), "is not a SQLite file"),
-        (lambda path: path.write_bytes(b"short"), "is not a SQLite file"),
-        (lambda path: (path.unlink(), foreign(path, "delete")), r"something else \(songs\)"),
-        (lambda path: (path.unlink(), foreign(path, "wal")), r"something else \(songs\)"),
-        (lambda path: cut(path, 5000), "is damaged or cut short: restore it from a copy"),
-        (lambda path: cut(path, 8192), "is damaged or cut short: restore it from a copy"),
-        (lambda path: cut(path, 50), "is damaged or cut short"),
-        (newer, r"by a newer dowise \(schema 99; this one knows 2\): pip install --upgrade dowise"),
-        (versionless, "does not say of which version it is"),
-        (lambda path: (path.unlink(), path.mkdir()), "is a folder: give the name of a file in it"),
-        (lambda path: (path.unlink(), os.mkfifo(path)), "is no file, but a pipe"),
-        (lambda path: (path.unlink(), path.symlink_to(path)), "a link to itself"),
+        (lambda path: path.write_bytes(b"not SQLite " * 100), "unavailable", "not a SQLite file"),
+        (lambda path: path.write_bytes(b"short"), "unavailable", "not a SQLite file"),
+        (lambda path: (path.unlink(), foreign(path, "delete")), "invalid-store", "songs"),
+        (lambda path: (path.unlink(), foreign(path, "wal")), "invalid-store", "songs"),
+        (lambda path: cut(path, 5000), "unavailable", "damaged"),
+        (lambda path: cut(path, 8192), "unavailable", "damaged"),
+        (lambda path: cut(path, 50), "unavailable", "damaged"),
+        (newer, "other-version", "99"),
+        (versionless, "invalid-store", "version"),
+        (lambda path: (path.unlink(), path.mkdir()), "invalid-store", "folder"),
+        (lambda path: (path.unlink(), os.mkfifo(path)), "invalid-store", "pipe"),
+        (lambda path: (path.unlink(), path.symlink_to(path)), "invalid-store", "link"),
     ],
 )
-def test_what_is_no_store_of_ours_is_left_unharmed(filled, spoil, message, create):
+def test_a_file_that_is_not_a_store_is_left_unchanged(filled, spoil, code, mentioned, create):
     spoil(filled)
     before = contents(filled.parent)
-    with pytest.raises(DowiseError, match=message) as error:
+    with raises_code(code, mentioned) as caught:
         open_storage(filled, create)
-    assert "\n" not in str(error.value)
+    assert "\n" not in str(caught.value)
     assert contents(filled.parent) == before
 
 
-def test_a_store_without_one_of_its_tables_says_so(filled):
+def test_a_missing_table_is_reported(filled):
     with closing(sqlite3.connect(filled)) as raw:
         raw.execute("DROP TABLE events")
-    with pytest.raises(DowiseError, match="lacks a part of its own tables: restore it from a copy"):
+    with raises_code("unavailable", "tables is missing"):
         open_storage(filled).read("ward")
 
 
-def test_a_page_that_is_damaged_later_on_is_told(filled):
+def test_a_damaged_page_is_reported_when_it_is_read(filled):
     with filled.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * 4096 * 2)
     before = contents(filled.parent)
-    with pytest.raises(DowiseError, match="is damaged or cut short"), opened(filled) as storage:
+    with raises_code("unavailable", "damaged"), opened(filled) as storage:
         storage.read("ward")
     assert contents(filled.parent)["ward.db"] == before["ward.db"]
 
 
-def test_read_only_files_and_folders(open_folder):
+def test_writing_to_read_only_files_and_folders_names_the_owner(open_folder):
     filled = open_folder / "ward.db"
     with opened(filled, create=True) as storage:
         append(storage, words=["word"] * 50)
@@ -216,19 +217,19 @@ def test_read_only_files_and_folders(open_folder):
         append(storage)
 
 
-def test_a_folder_that_may_not_be_looked_into(filled):
+def test_a_folder_that_may_not_be_read(filled):
     filled.parent.chmod(0o700)
 
-    def look():
+    def read():
         become_nobody()
         open_storage(filled)
 
     if os.geteuid() == 0:
-        assert "ward.db" in (said := run_in_child(look)) and "\n" not in said
+        assert "ward.db" in (message := run_in_child(read)) and "\n" not in message
 
 
 def test_a_file_that_may_not_grow(filled):
-    """The system refuses to write beyond a size: what was there is whole, and goes on later."""
+    """If the system refuses to write beyond a size, earlier events stay and writing can go on."""
 
     def fill():
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
@@ -243,7 +244,7 @@ def test_a_file_that_may_not_grow(filled):
         append(storage)
 
 
-def test_a_full_disk(tmp_path):
+def test_a_full_disk_loses_no_acknowledged_event(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = os.geteuid() == 0 and shutil.which("mount") and not subprocess.run(
@@ -261,9 +262,9 @@ def test_a_full_disk(tmp_path):
                 while True:
                     acknowledged.append(append(storage, words=["x" * 2000]))
 
-            with pytest.raises(DowiseError, match="the disk is full: make room") as error:
+            with raises_code("unavailable", "the disk is full") as caught:
                 fill()
-            assert "\n" not in str(error.value)
+            assert "\n" not in str(caught.value)
             assert storage.read("ward") == acknowledged
             (disk / "ballast").unlink()
             append(storage)
@@ -272,7 +273,7 @@ def test_a_full_disk(tmp_path):
         subprocess.run(["umount", disk], check=True)
 
 
-def test_an_error_that_is_passed_over_inside_a_block_does_not_commit_half_of_it(filled):
+def test_a_transaction_with_an_ignored_error_commits_nothing(filled):
     with opened(filled) as storage:
         last = storage.last("ward")
         good = next_event(last, "ward", "told", "", "ann", {})
@@ -282,16 +283,16 @@ def test_an_error_that_is_passed_over_inside_a_block_does_not_commit_half_of_it(
             with storage.transaction("ward") as block:
                 block.append([good])
                 block.append([bad])
-                with pytest.raises(DowiseError, match="can't write to 'ward'"):
-                    block.read()  # which sends it
+                with raises_code("unavailable", "'ward'"):
+                    block.read()  # sends the event
 
-        with pytest.raises(DowiseError, match="since the store failed inside of this transaction"):
+        with raises_code("transaction-failed"):
             write()
         assert storage.last("ward") == last
         append(storage)
 
 
-def test_a_file_that_was_put_in_its_place_is_the_one_that_is_written(filled):
+def test_a_replaced_file_is_used_from_then_on(filled):
     copy = filled.with_name("copy.db")
     shutil.copy(filled, copy)
     with opened(filled) as storage:
@@ -302,15 +303,15 @@ def test_a_file_that_was_put_in_its_place_is_the_one_that_is_written(filled):
         with opened(filled) as another:
             assert len(another.read("ward")) == 51
         filled.unlink()
-        with pytest.raises(DowiseError, match="there is no store"):
+        with raises_code("not-found"):
             append(storage)
-        with pytest.raises(DowiseError, match="there is no store"):
+        with raises_code("not-found"):
             storage.read("ward")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_a_writer_gives_up_after_its_timeout_and_not_before(filled, elsewhere):
+def test_a_writer_waits_exactly_for_its_timeout(filled, elsewhere):
     with opened(filled, timeout=0.3) as storage, opened(filled) as another:
         holder = another if elsewhere else storage
         held, done = threading.Event(), threading.Event()
@@ -324,47 +325,43 @@ def test_a_writer_gives_up_after_its_timeout_and_not_before(filled, elsewhere):
         thread.start()
         held.wait()
         start = time.monotonic()
-        with pytest.raises(DowiseError, match=r"'ward' can't be written: .* for 0.3 seconds"):
+        with raises_code("store-busy", "'ward'", "0.3 seconds"):
             append(storage)
         assert 0.3 <= time.monotonic() - start < 3
         storage.save_snapshot(Snapshot("ward", 50, storage.last("ward").hash, b""))
-        assert storage.snapshot("ward") is None  # nothing happens
+        assert storage.snapshot("ward") is None
         done.set()
         thread.join()
         assert append(storage).number == 51
 
 
-def test_a_forked_child_opens_its_own_connections_and_leaves_the_parents_alone(filled):
+def test_a_forked_child_uses_its_own_connections(filled):
     with opened(filled) as storage:
         append(storage)
         number = run_in_child(lambda: append(storage).number)
         assert number == 52
         assert append(storage).number == 53
         with storage.transaction("ward") as block:
-            said = run_in_child(lambda: block.append([]))
-            assert "belongs to the process that forked" in said
+            assert "belongs to the parent process" in run_in_child(lambda: block.append([]))
             block.append([next_event(block.read()[-1], "ward", "told", "", "ann", {})])
         assert len(storage.read("ward")) == 54
 
-        def end_the_parents_block():
-            with storage.transaction("ward"):
-                child = os.fork()
-                if child:
-                    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-                leave = 3
-            os._exit(leave)
-
-        def outcome():
+        def end_in_child():
+            """Return the exit code of a child that ends its parent's transaction."""
             try:
-                return end_the_parents_block()
+                with storage.transaction("ward"):
+                    child = os.fork()
+                    if child:
+                        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                os._exit(3)
             except DowiseError:
-                os._exit(7)  # in the child: the block's end refuses
+                os._exit(7)
 
-        assert outcome() == 7
+        assert end_in_child() == 7
         assert append(storage).number == 55
 
 
-def test_what_is_erased_is_in_none_of_the_files(path):
+def test_erased_contents_are_in_none_of_the_files(path):
     """Rows of many sizes in several experiments, so that SQLite moves them from page to page."""
     rng = Random(0)
     with opened(path, create=True) as storage:
@@ -378,9 +375,9 @@ def test_what_is_erased_is_in_none_of_the_files(path):
         for name in storage.experiments():
             events = storage.read(name)
             chosen = rng.sample(range(1, len(events) + 1), len(events) // 2)
-            said = [events[number - 1] for number in chosen]
-            salts = [event.salt.encode() for event in said]
-            texts = [event.payload["word"].partition(":")[0].encode() + b":" for event in said]
+            erased = [events[number - 1] for number in chosen]
+            salts = [event.salt.encode() for event in erased]
+            texts = [event.payload["word"].partition(":")[0].encode() + b":" for event in erased]
             with storage.transaction(name) as block:
                 block.erase(chosen)
             bytes_now = b"".join(contents(path.parent).values())
@@ -392,18 +389,12 @@ def test_what_is_erased_is_in_none_of_the_files(path):
         assert path.with_name("ward.db-wal").stat().st_size == 0
 
 
-def test_an_erasure_that_readers_hinder_says_so_and_can_be_finished(filled):
+def test_an_erasure_that_readers_block_can_be_completed_later(filled):
     with opened(filled, timeout=0.2) as storage:
         with closing(sqlite3.connect(filled, isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM events").fetchall()
-            with (
-                pytest.raises(
-                    DowiseError,
-                    match="is recorded, but old copies .* remain .* erase the same again",
-                ),
-                storage.transaction("ward") as block,
-            ):
+            with raises_code("erasure-incomplete"), storage.transaction("ward") as block:
                 block.erase([7])
             assert storage.read("ward")[6].is_erased
             reader.execute("COMMIT")
@@ -412,7 +403,7 @@ def test_an_erasure_that_readers_hinder_says_so_and_can_be_finished(filled):
         assert filled.with_name("ward.db-wal").stat().st_size == 0
 
 
-def test_older_tables_are_brought_up_to_date_once(filled, monkeypatch):
+def test_older_tables_are_migrated_once(filled, monkeypatch):
     ran = []
 
     def step(connection):
@@ -434,7 +425,7 @@ def test_older_tables_are_brought_up_to_date_once(filled, monkeypatch):
         assert append(storage).number == 51
     assert ran == [today, today]
     monkeypatch.setattr(sql, "VERSION", today)
-    with pytest.raises(DowiseError, match=f"by a newer dowise .schema {today + 2}"):
+    with raises_code("other-version", f"schema {today + 2}"):
         open_storage(filled)
 
 
@@ -444,7 +435,7 @@ def die_inside(path):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_block_that_dies_leaves_nothing_and_no_lock(filled):
+def test_a_process_that_dies_in_a_transaction_leaves_no_event_and_no_lock(filled):
     child = FORK.Process(target=die_inside, args=(filled,))
     child.start()
     child.join(30)
@@ -453,7 +444,7 @@ def test_a_block_that_dies_leaves_nothing_and_no_lock(filled):
         assert append(storage).number == 51
 
 
-def test_threads_that_read_at_once_keep_their_connections(filled, monkeypatch):
+def test_concurrent_readers_keep_their_connections(filled, monkeypatch):
     made, set_up = [], SqliteStorage.set_up
     monkeypatch.setattr(SqliteStorage, "set_up", lambda *it: (made.append(1), set_up(*it))[1])
     with closing(open_storage(filled)) as storage, ThreadPoolExecutor(20) as pool:
@@ -468,8 +459,7 @@ def test_threads_that_read_at_once_keep_their_connections(filled, monkeypatch):
     assert len(made) == 20
 
 
-def test_no_file_is_taken_away_that_somebody_is_about_to_write_to(tmp_path):
-    """One who reads may have made an empty -wal file, which a writer opens at the same moment."""
+def test_a_wal_file_that_a_writer_is_opening_is_not_removed(tmp_path):
     files, wal = SqliteFiles(tmp_path / "ward.db"), tmp_path / "ward.db-wal"
     wal.touch()
     with files.opened_to_write() as is_held:

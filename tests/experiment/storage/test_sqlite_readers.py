@@ -141,7 +141,7 @@ def test_nothing_is_read_from_the_file_alone_while_events_stand_beside_it(store)
     assert run_in_child(lambda: count(store), READER) == 6
     shm.unlink()
     said = run_in_child(lambda: count(store), READER)
-    assert "its newest events are in ward.db-wal, which only who may write" in said
+    assert "its newest events are in ward.db-wal, which only a user who may write" in said
     assert {*owners(store).values()} == {OWNER} and not shm.exists()
     assert run_in_child(lambda: write(store), OWNER) == 7
 

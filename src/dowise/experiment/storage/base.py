@@ -1,38 +1,37 @@
 """The contract of a store of journals. Test a custom store against it with `check_storage`.
 
 **Durability.** When a `transaction` ends without an error, all events that were appended in it are
-stored together and stay there, whatever happens to the process or the machine afterwards. When it
+stored together and permanently, whatever happens to the process or the machine afterwards. When it
 ends with an error, or the process dies inside it, none of them is stored. A snapshot may be lost at
 any time.
 
 **Isolation.** At most one transaction per experiment is open at a time, over all threads, processes
-and machines. Other writers wait for it, and give up with a `DowiseError` after a minute. A thread
-that holds a transaction and opens another one on the same experiment would wait for itself and is
-refused immediately; a store may refuse it any other experiment too. A transaction belongs to its
-process: a forked child can't use it. `StorageTransaction.read` returns everything that was ever
-committed, and no other writer can add to it before the transaction ends: numbering, folding and
+and machines. Other writers wait for it, and raise a `DowiseError` after a minute. A thread that
+holds a transaction and opens another one on the same experiment would wait for itself; this is
+refused immediately, and a store may also refuse other experiments to such a thread. A transaction
+belongs to its process: a forked child can't use it. `StorageTransaction.read` returns all committed
+events, and no other writer can add any before the transaction ends, so that numbering, folding and
 appending are one step. `read`, `last` and `experiments` never wait for writers and never block
-them. They see only committed events, and all events up to some number without a gap: once a caller
-has seen an event, it sees that event and all earlier ones from then on.
+them. They return only committed events, without gaps: after a caller has read an event, it can
+always read that event and all earlier ones.
 
 **Immutability.** Events are appended in the order of their numbers, 1, 2, …, and are never changed
 or removed, except by `StorageTransaction.erase`, which replaces events with `Event.erased()`. When
-that transaction ends, nobody can read the erased contents from the store, the store's own files
-hold no trace of them, and the experiment has no snapshot. The caller appends an `erased` event in
-the same transaction; from then on no snapshot of an earlier event is kept, so that a process that
-folded the journal before can't bring the contents back. If old copies can't be removed immediately,
-for example because another process is reading the file, the transaction ends with a `DowiseError`
-that says so: the erasure is recorded nevertheless, and erasing the same events again completes it.
-A database server discards its own old copies (dead rows, write-ahead log, backups) by its own
-rules.
+that transaction ends, the erased contents can't be read from the store, its files contain no trace
+of them, and the experiment has no snapshot. The caller appends an `erased` event in the same
+transaction; from then on no snapshot of an earlier event is stored, so that a process that folded
+the journal before can't bring the contents back. If old copies can't be removed immediately, for
+example because another process is reading the file, the transaction ends with a `DowiseError`: the
+erasure is recorded nevertheless, and erasing the same events again completes it. A database server
+discards its own old copies (dead rows, write-ahead log, backups) by its own rules.
 
 **Scope.** A store neither folds events nor verifies their hashes. It refuses an event whose number
 is not the next one, or that belongs to another experiment, and then the transaction is as it was
 before the call. An experiment that does not exist has no events. A store never imports code and
-never opens a file that an event names. Failures are `DowiseError`s in plain English that show no
-password, and they leave the store intact. If a connection is lost while a transaction ends, the
-events are stored all or not at all, and the error asks the caller to check; the same holds for
-Ctrl-C at that moment. All methods may be called by several threads.
+never opens a file that an event names. Failures are readable `DowiseError`s without passwords, and
+they leave the store intact. If a connection is lost while a transaction ends, either all of its
+events are stored or none, and the error asks the caller to check; the same holds for Ctrl-C at that
+moment. All methods may be called by several threads.
 """
 
 from __future__ import annotations
@@ -102,17 +101,17 @@ class Storage(Protocol):
         """Open a transaction on an experiment, which need not exist; commit when the block ends.
 
         While the call waits for other writers, the store may call `on_wait` any number of times:
-        it can `read` what they have written so far, so that less is left to read inside the block.
+        it can `read` what they have written so far, so that less remains to be read in the block.
         """
 
     def snapshot(self, experiment: str) -> Snapshot | None:
         """Return the newest snapshot, if any. Callers must verify it."""
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Replace older snapshots with this one; do nothing if that is not possible.
+        """Replace older snapshots with this one, if possible.
 
-        Do nothing either if the stored snapshot is newer, if no event of the journal has this
-        number and hash, or if an `erased` event follows it.
+        Do nothing if the stored snapshot is newer, if no event of the journal has this number and
+        hash, or if an `erased` event follows that event.
         """
 
     def close(self) -> None:
@@ -126,7 +125,7 @@ def check_not_nested(label: str, is_held: bool) -> None:
     """Refuse a second transaction inside the first one."""
     if is_held:
         raise DowiseError(
-            f"{label} can't be written: this thread has a transaction on this store already, and "
+            f"{label} can't be written: this thread already has a transaction on this store and "
             "would wait for itself; end that one first",
             code="transaction-nested",
         )
@@ -160,8 +159,8 @@ def check_exist(experiment: str, numbers: Collection[int], existing: Collection[
 def should_keep(snapshot: Snapshot, journal: Sequence[Event], stored: Snapshot | None) -> bool:
     """Return True if a snapshot belongs to the journal, is the newest, and precedes no erasure.
 
-    `journal` are the events from the snapshot's number on. A process that folded before an erasure
-    must not bring back what was erased.
+    `journal` are the events from the snapshot's number on. A process that folded the journal before
+    an erasure must not bring back what was erased.
     """
     if not journal or (snapshot.number, snapshot.hash) != (journal[0].number, journal[0].hash):
         return False

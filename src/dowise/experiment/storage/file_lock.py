@@ -27,7 +27,7 @@ class FileLock:
     """Fair lock for the writers of a file."""
 
     def __init__(self, path: Path) -> None:
-        self._written = path
+        self._locked = path
         self.path = path.with_name(path.name + SUFFIX)
 
     def acquire(self, timeout: float) -> int | None:
@@ -80,8 +80,8 @@ class FileLock:
         if fcntl is None:
             return None
         flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        like = self._written if self._written.exists() else self._written.parent
-        mode = like.stat().st_mode & 0o666
+        model = self._locked if self._locked.exists() else self._locked.parent
+        mode = model.stat().st_mode & 0o666
         try:
             return os.open(self.path, os.O_RDWR | flags, mode)
         except PermissionError:  # created by another user
@@ -99,21 +99,21 @@ def _lock(descriptor: int, timeout: float) -> None:
     with suppress(BlockingIOError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
-    again = os.dup(descriptor)  # one lock, which lasts until both are closed
+    duplicate = os.dup(descriptor)  # shares the lock, which lasts until both are closed
     locked, gave_up = threading.Lock(), False
     locked.acquire()
 
     def wait() -> None:
         try:
-            fcntl.flock(again, fcntl.LOCK_EX)
+            fcntl.flock(duplicate, fcntl.LOCK_EX)
             if gave_up:
-                fcntl.flock(again, fcntl.LOCK_UN)  # a forked child may hold the file open
+                fcntl.flock(duplicate, fcntl.LOCK_UN)  # a forked child may hold the file open
             else:
                 locked.release()
         except OSError:
             pass
         finally:
-            os.close(again)
+            os.close(duplicate)
 
     threading.Thread(target=wait, daemon=True, name="dowise-lock").start()
     try:

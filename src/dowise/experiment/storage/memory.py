@@ -19,7 +19,7 @@ from dowise.experiment.storage.base import (
 
 
 class MemoryStorage:
-    """Store whose journals live as long as this object."""
+    """Store in memory: its journals exist as long as the object."""
 
     def __init__(self, timeout: float = TIMEOUT) -> None:
         self._timeout = timeout
@@ -59,17 +59,17 @@ class MemoryStorage:
         on_wait: Callable[[], None] | None = None,  # noqa: ARG002
     ) -> Iterator[MemoryTransaction]:
         """Open a transaction on the experiment; commit at the end of the block."""
-        me = threading.get_ident()
-        check_not_nested(repr(experiment), me in self._holders)
+        thread = threading.get_ident()
+        check_not_nested(repr(experiment), thread in self._holders)
         with self._guard:
             write_lock = self._write_locks.setdefault(experiment, threading.Lock())
         if not write_lock.acquire(timeout=self._timeout):
             raise UnavailableError(
-                f"{self}: {experiment!r} can't be written: another thread has held it for "
+                f"{self}: {experiment!r} can't be written: another thread has locked it for "
                 f"{self._timeout:g} seconds; try again later",
                 code="store-busy",
             )
-        self._holders.add(me)
+        self._holders.add(thread)
         try:
             with self._guard:
                 block = MemoryTransaction(experiment, self._journals.get(experiment, []))
@@ -79,7 +79,7 @@ class MemoryStorage:
             finally:
                 block.ended = True
         finally:
-            self._holders.discard(me)
+            self._holders.discard(thread)
             write_lock.release()
 
     def _commit(self, block: MemoryTransaction) -> None:
@@ -97,7 +97,7 @@ class MemoryStorage:
             return self._snapshots.get(experiment)
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Replace older snapshots, unless it is out of date or of another journal."""
+        """Replace older snapshots, unless the snapshot is outdated or of another journal."""
         with self._guard:
             journal = self._journals.get(snapshot.experiment, [])
             stored = self._snapshots.get(snapshot.experiment)
@@ -105,7 +105,7 @@ class MemoryStorage:
                 self._snapshots[snapshot.experiment] = snapshot
 
     def close(self) -> None:
-        """Do nothing: the journals stay."""
+        """Do nothing; the journals remain."""
 
     def __str__(self) -> str:
         return "a store in memory"

@@ -1,17 +1,17 @@
 """Journals in a PostgreSQL database, with a lock for each experiment.
 
-The lock is an advisory lock of the server, keyed by 64 bits of the experiment's name and held until
-the transaction ends: it needs no row to exist, and ends with the connection of its holder. Two
-names that share a key would only wait for one another.
+It is an advisory lock of the server, whose key is a 64-bit hash of the experiment's name. The lock
+needs no row, and ends with the transaction or the connection of its holder. If two names have the
+same key, their writers merely wait for each other.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError
@@ -23,22 +23,20 @@ from dowise.experiment.storage.base import HOW_TO_CREATE, TIMEOUT
 from dowise.experiment.storage.sql import Row, SqlStorage, Values
 from dowise.experiment.storage.url import Location
 
-Result = TypeVar("Result")
-
 CONNECT_TIMEOUT = 10  # seconds
-POOL_SIZE = 8  # a server has room for about a hundred connections of all programs together
+POOL_SIZE = 8  # a server accepts about a hundred connections of all programs
 
 _LOCK_TIMEOUT_STATE = "55P03"
 _MISSING_PART = "it lacks a part of its own tables: restore it from a copy"
 _REASONS = {
     "28P01": "the server refuses this user and password: correct them in the URL",
-    "28000": "the server refuses this user: correct the URL, or let the server accept it",
-    "3D000": "the server has no such database: make it with createdb, or correct the URL",
-    "42501": "this user lacks a right there: let the server's keeper grant it",
-    "25006": "the server takes no writes now, being read-only or a standby: name the primary one",
-    "53100": "the server's disk is full: make room, then do it again",
-    "53300": "the server has no connection left: try again later, or raise max_connections",
-    "54000": "what it should hold is too large for PostgreSQL",
+    "28000": "the server refuses this user: correct the URL or the server's settings",
+    "3D000": "the server has no such database: create it with createdb, or correct the URL",
+    "42501": "this user lacks a privilege: ask the administrator of the server to grant it",
+    "25006": "the server is read-only or a standby: use the URL of the primary server",
+    "53100": "the server's disk is full: free some space, then try again",
+    "53300": "the server has too many connections: try again later, or raise max_connections",
+    "54000": "the value is too large for PostgreSQL",
     "42P01": _MISSING_PART,
     "42703": _MISSING_PART,
 }
@@ -72,7 +70,10 @@ class PostgresStorage(SqlStorage):
             if version is not None:
                 return version
             if not create:
-                raise DowiseError(f"there is no store in {self}: make it ({HOW_TO_CREATE})")
+                raise DowiseError(
+                    f"there is no store in {self}: create one ({HOW_TO_CREATE})",
+                    code="not-found",
+                )
             self._change(connection, sql.create_tables, time.monotonic() + TIMEOUT)
             return sql.VERSION
 
@@ -98,18 +99,12 @@ class PostgresStorage(SqlStorage):
     def set_up(self, connection: Connection) -> None:
         """Check that the tables are there."""
         if sql.find_version(connection, self.location.shown) is None:
-            raise DowiseError(f"the tables of {self} are gone: restore them")
-
-    def identity(self) -> Hashable:
-        """Return a constant: the server knows its database by its name."""
-        return None
-
-    def retry_busy(self, call: Callable[[], Result]) -> Result:
-        """Call once: readers never wait."""
-        return call()
+            raise DowiseError(
+                f"the tables of {self} are missing: restore them from a copy", code="invalid-store"
+            )
 
     def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
-        """Run one or several statements by the driver, and return the rows of the last one."""
+        """Run one or several statements with the driver, and return the rows of the last one."""
         driver = _driver(connection)
         with _wrap_errors(connection):
             cursor = driver.execute(text, values or None)
@@ -120,8 +115,8 @@ class PostgresStorage(SqlStorage):
     def commit(self, connection: Connection, text: str = "", values: Values = ()) -> None:
         """Run a last statement, if any, and commit, in one round trip.
 
-        The driver quotes the values into the text, and a failure ends all of it. (A pipeline would
-        do too, but the driver does not report a connection that is lost in one.)
+        The driver quotes the values into the text, and a failure ends the whole transaction. (In a
+        pipeline the driver would not report a lost connection.)
         """
         import psycopg
 
@@ -138,9 +133,9 @@ class PostgresStorage(SqlStorage):
     ) -> None:
         """Begin a transaction as the only writer of the experiment, in order of arrival.
 
-        Writers that have to wait queue at a second lock, of the session. Only the first of them
-        waits for the experiment, after `on_wait` has read what is new: so little is left to read
-        while all others wait.
+        Waiting writers queue at a second lock, of the session. Only the first of them waits for the
+        experiment, after `on_wait` has read new events, so that little remains to be read while the
+        others wait.
         """
         lock, queue = _key(f"dowise:{experiment}"), _key(f"dowise queue:{experiment}")
         timeout = max(int(1000 * (deadline - time.monotonic())), 1)
@@ -165,8 +160,8 @@ class PostgresStorage(SqlStorage):
             raise
 
     def clean(self, connection: Connection, deadline: float) -> None:  # noqa: ARG002
-        """Let the server free the space of old rows; it overwrites them by its own rules."""
-        with suppress(DBAPIError):  # not the owner of the tables; autovacuum does it later
+        """Let the server reclaim the space of old rows; it overwrites them by its own rules."""
+        with suppress(DBAPIError):  # the user does not own the tables; autovacuum does it later
             connection.exec_driver_sql("VACUUM events, snapshots")
 
     def explain(self, error: BaseException) -> str | None:
@@ -179,13 +174,13 @@ def _key(text: str) -> int:
 
 
 def _driver(connection: Connection) -> Any:
-    """Return the driver's connection: SQLAlchemy takes longer for a statement than the server."""
+    """Return the driver's connection, since SQLAlchemy takes longer than the server itself."""
     return connection.connection.driver_connection
 
 
 @contextmanager
 def _wrap_errors(connection: Connection) -> Iterator[None]:
-    """Raise errors of the driver as SQLAlchemy does."""
+    """Raise errors of the driver as SQLAlchemy's."""
     import psycopg
 
     driver = _driver(connection)

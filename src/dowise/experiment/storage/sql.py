@@ -1,13 +1,13 @@
 """Journals in SQL tables through SQLAlchemy Core: the parts that SQLite and PostgreSQL share.
 
-Connections come from SQLAlchemy's pool and commit by themselves, except between `begin` and
-`commit`. A forked child gets a new pool and leaves its parent's connections alone, without even
-closing them: closing a SQLite file there could remove files that the parent relies on.
+Connections come from SQLAlchemy's pool and are in autocommit mode, except between `begin` and
+`commit`. A forked child gets a new pool and does not even close its parent's connections: closing
+a SQLite file there could remove files that the parent needs.
 
-`MIGRATIONS[v]` turns the tables of version v into those of version v + 1. All missing steps run in
-one transaction, under the lock that keeps other writers out, when a store is opened. If they can't
-run, for example because the user may only read the store, tables from `OLDEST_USABLE` on are used
-as they are. Version 2 added the tokens of the web app.
+`MIGRATIONS[v]` migrates the tables of version v to version v + 1. When a store is opened, all
+missing steps run in one transaction that excludes other writers. If they can't run, for example
+because the user may only read the store, tables from version `OLDEST_USABLE` on are used as they
+are. Version 2 added the tokens of the web app.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ DATABASE_ERRORS = (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError, Overfl
 VERSION = 2
 OLDEST_USABLE = 1  # the tables of journals are the same from this version on
 UPGRADE_TIMEOUT = 2.0  # seconds, if the older tables are usable: the next to open may upgrade them
-SNAPSHOT_TIMEOUT = 5.0  # seconds: a snapshot that is not kept only costs some time later on
+SNAPSHOT_TIMEOUT = 5.0  # seconds: without a snapshot, opening the experiment takes longer
 FORK_TIMEOUT = 10.0  # seconds
-REFUSAL_TIMEOUT = 1.0  # seconds: a refusal that lasts longer is not caused by a passing writer
+REFUSAL_TIMEOUT = 1.0  # seconds: a refusal that lasts longer is not caused by other writers
 
 # -- tables -----------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ schema = Table("dowise_schema", _METADATA, Column("version", Integer, nullable=F
 
 
 def _add_tokens(connection: Connection) -> None:
-    # In plain SQL: a step leads to the tables of its version, whatever today's tables are.
+    # In plain SQL, since a step must not depend on the current definition of the tables.
     connection.exec_driver_sql(
         "CREATE TABLE tokens (id BIGINT NOT NULL, hash TEXT NOT NULL, kind TEXT NOT NULL, "
         "role TEXT NOT NULL, name TEXT NOT NULL, parent BIGINT, made_at TEXT NOT NULL, "
@@ -131,20 +131,22 @@ def find_version(connection: Connection, shown: str) -> int | None:
         versions = connection.execute(select(schema.c.version)).scalars().all()
         if len(versions) != 1 or type(versions[0]) is not int or versions[0] < 1:
             raise DowiseError(
-                f"{shown} is damaged: it does not say of which version it is; restore it from a "
-                "copy"
+                f"{shown} is damaged: its version is missing or invalid; restore it from a copy",
+                code="invalid-store",
             )
         if versions[0] > VERSION:
             raise DowiseError(
-                f"{shown} was written by a newer dowise (schema {versions[0]}; this one knows "
-                f"{VERSION}): pip install --upgrade dowise"
+                f"{shown} was written by a newer dowise (schema {versions[0]}, but this version "
+                f"supports {VERSION}): pip install --upgrade dowise",
+                code="other-version",
             )
         return int(versions[0])
     foreign = names if connection.dialect.name == "sqlite" else names & set(_METADATA.tables)
     if foreign:
         raise DowiseError(
-            f"{shown} is no store of dowise: it holds tables of something else "
-            f"({', '.join(sorted(foreign)[:3])}); name another place"
+            f"{shown} is not a store of dowise: it contains other tables "
+            f"({', '.join(sorted(foreign)[:3])}); use another file or database",
+            code="invalid-store",
         )
     return None
 
@@ -213,7 +215,7 @@ _ERASE = Statement(
 
 def _to_events(rows: Iterable[Row]) -> list[Event]:
     result = []
-    for row in rows:  # SQLite would hold anything in any column
+    for row in rows:  # SQLite accepts values of any type in any column
         if type(row[1]) is not int or {*map(type, row)} != {int, str}:
             raise DamagedEventError(f"event {row[1]} of {row[0]} can't be read: run an audit")
         result.append(Event(*row))
@@ -235,7 +237,7 @@ def _read_snapshot(connection: Connection, experiment: str) -> Snapshot | None:
 class SqlStorage(ABC):
     """Store in SQL tables. `open_storage` opens one from a file name or a URL.
 
-    The abstract methods are what a kind of database does in its own way.
+    Subclasses for SQLite and PostgreSQL implement the abstract methods.
     """
 
     single_writer: bool
@@ -247,10 +249,10 @@ class SqlStorage(ABC):
         self._timeout = timeout
         self._reset_locks()
         _ALL.add(self)
-        weakref.finalize(self, engine.dispose)  # so the engine must not refer to the storage
+        weakref.finalize(self, engine.dispose)  # works only if the engine does not refer to self
 
     def _reset_locks(self) -> None:
-        self._write_lock = threading.RLock()  # which only its owner can release
+        self._write_lock = threading.RLock()  # unlike a Lock, only its owner can release it
         self._holders: set[tuple[int, str]] = set()
 
     @abstractmethod
@@ -265,18 +267,17 @@ class SqlStorage(ABC):
     def set_up(self, connection: Connection) -> None:
         """Check and configure a new connection."""
 
-    @abstractmethod
     def identity(self) -> Hashable:
-        """Return a value that changes when the location holds another store, or is accessed
-        in another way."""
+        """Return a value that changes if the location has another store or mode of access."""
+        return None
 
-    @abstractmethod
     def retry_busy(self, call: Callable[[], Result]) -> Result:
         """Call, and repeat the call while the database is briefly busy."""
+        return call()
 
     @abstractmethod
     def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
-        """Run a statement by the driver, and return its rows."""
+        """Run a statement with the driver, and return its rows."""
 
     @abstractmethod
     def commit(self, connection: Connection, text: str = "", values: Values = ()) -> None:
@@ -304,7 +305,7 @@ class SqlStorage(ABC):
         """Return a readable message for an error of the driver, if it is a known one."""
 
     def is_refused(self, error: BaseException) -> bool:  # noqa: ARG002
-        """Return True if the user may not open the store, or not in this way."""
+        """Return True if the user may not open the store, or not in this mode."""
         return False
 
     # -- opening and closing --------------------------------------------------------------------
@@ -312,8 +313,8 @@ class SqlStorage(ABC):
     def prepare(self, create: bool) -> None:
         """Check, create or upgrade the tables.
 
-        Older tables that are usable stay as they are if they can't be upgraded: for a user who may
-        only read the store, or while another program writes for long.
+        If usable older tables can't be upgraded, because the user may only read the store or
+        another program is writing, they are used as they are.
         """
         with self.translate_errors_of_change("open the store"):
             version = self.find_tables(create)
@@ -393,7 +394,7 @@ class SqlStorage(ABC):
         return self.run(connection, *statement.bind(connection, values))
 
     def query(self, work: Callable[[Connection], Result]) -> Result:
-        """Read with a connection; try again once if an idle connection turns out to be dead."""
+        """Call `work` with a connection, and once more if an idle connection was lost."""
         try:
             try:
                 return self._query(work)
@@ -404,17 +405,18 @@ class SqlStorage(ABC):
             return self._query(work)
         except TimeoutError:
             raise UnavailableError(
-                f"{self}: can't read the store: another program repairs or closes it all the time",
+                f"{self}: can't read the store: another program is repairing or closing it; try "
+                "again later",
                 code="store-busy",
             ) from None
         except DATABASE_ERRORS as error:
             raise self.translated(error, "read the store") from None
 
     def _query(self, work: Callable[[Connection], Result]) -> Result:
-        """Read, again if the location held another store by the end (see `Place` in `sqlite`).
+        """Call `work`, and repeat it if the store was replaced meanwhile (see `sqlite.Place`).
 
-        A writer may also have left and come back, so that the location looks the same: a refusal
-        counts only if it lasts.
+        A writer may have closed the store and opened it again, so that its identity is the same:
+        so a refusal is repeated for a while too.
         """
         start = time.monotonic()
         while True:
@@ -427,8 +429,8 @@ class SqlStorage(ABC):
                 finally:
                     lease.release()
             except Exception as error:
-                is_passing = self.is_refused(error) and time.monotonic() < start + REFUSAL_TIMEOUT
-                if self.identity() == identity and not is_passing:
+                may_pass = self.is_refused(error) and time.monotonic() < start + REFUSAL_TIMEOUT
+                if self.identity() == identity and not may_pass:
                     raise
                 time.sleep(0.001)
             else:
@@ -440,12 +442,12 @@ class SqlStorage(ABC):
     # -- writing --------------------------------------------------------------------------------
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Replace older snapshots, unless it is out of date or of another journal."""
+        """Replace older snapshots, unless the snapshot is outdated or of another journal."""
         name, timeout = snapshot.experiment, min(SNAPSHOT_TIMEOUT, self._timeout)
         with (
             suppress(DowiseError),
             self.transaction(name, timeout=timeout) as block,
-            self.translate_errors("keep a snapshot"),
+            self.translate_errors("save a snapshot"),
         ):
             stored = _read_snapshot(block.connection, name)
             if should_keep(snapshot, block.read(snapshot.number - 1), stored):
@@ -463,25 +465,25 @@ class SqlStorage(ABC):
     ) -> Iterator[SqlTransaction]:
         """Open a transaction on the experiment; commit at the end of the block.
 
-        The empty name stands for what is not a journal: the tables themselves, and tokens; `label`
-        names it in messages. If the database admits only one writer, one thread of this process at
-        a time tries to be it.
+        An empty name is used for changes outside of journals: to the tables themselves and to
+        tokens; `label` describes it in messages. If the database admits only one writer, only one
+        thread of this process at a time tries to be it.
         """
         label = repr(experiment) if label is None else label
         timeout = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + timeout
         write_lock, holders = self._write_lock, self._holders
-        me = (threading.get_ident(), "" if self.single_writer else experiment)
-        check_not_nested(label, me in holders)
+        holder = (threading.get_ident(), "" if self.single_writer else experiment)
+        check_not_nested(label, holder in holders)
         lease = _Lease(self)
         try:
             if self.single_writer and not write_lock.acquire(timeout=timeout):
-                raise self._too_long(label, timeout)
-            holders.add(me)
+                raise self._busy(label, timeout)
+            holders.add(holder)
             try:
                 connection = self._begin(lease, experiment, label, deadline, on_wait)
             except TimeoutError:
-                raise self._too_long(label, timeout) from None
+                raise self._busy(label, timeout) from None
             block = SqlTransaction(self, connection, experiment, label)
             try:
                 yield block
@@ -496,7 +498,7 @@ class SqlStorage(ABC):
             try:
                 lease.release()
             finally:
-                holders.discard(me)
+                holders.discard(holder)
                 with suppress(RuntimeError):  # not acquired
                     write_lock.release()
         if block.erases:
@@ -510,7 +512,7 @@ class SqlStorage(ABC):
         deadline: float,
         on_wait: Callable[[], None] | None,
     ) -> Connection:
-        """Begin a transaction; try again once if an idle connection turns out to be dead."""
+        """Begin a transaction, with another connection if an idle one was lost."""
         try:
             try:
                 self.begin(lease.take(), experiment, deadline, on_wait)
@@ -528,7 +530,7 @@ class SqlStorage(ABC):
         return lease.connection
 
     def _clean(self, experiment: str) -> None:
-        """Discard old copies of what was erased, while others may write again."""
+        """Discard old copies of what was erased; other writers need not wait for that."""
         lease = _Lease(self)
         try:
             with self.translate_errors("clean the store"):
@@ -536,14 +538,14 @@ class SqlStorage(ABC):
                 lease.reusable = True
             return
         except TimeoutError:
-            reason = "other programs read or write it all the time"
+            reason = "other programs keep reading or writing it"
         except DowiseError as error:
             reason = str(error)
         finally:
             lease.release()
         raise UnavailableError(
             f"{self}: the erasure in {experiment!r} is recorded, but old copies of what was erased "
-            f"remain in the store's files ({reason}): once that is over, erase the same again",
+            f"remain in the store's files ({reason}): erase the same decision again later",
             code="erasure-incomplete",
         )
 
@@ -551,7 +553,7 @@ class SqlStorage(ABC):
 
     @contextmanager
     def translate_errors(self, action: str) -> Iterator[None]:
-        """Translate database errors into readable `DowiseError`s. TimeoutError passes."""
+        """Translate database errors, except TimeoutError, into readable `DowiseError`s."""
         try:
             yield
         except TimeoutError:
@@ -562,7 +564,7 @@ class SqlStorage(ABC):
     def translated(self, error: Exception, action: str) -> UnavailableError:
         """Return a readable error without credentials.
 
-        The driver's error must not be chained to it, since it may contain the URL.
+        The error of the driver must not be chained to it, since it may contain the URL.
         """
         return UnavailableError(f"{self}: can't {action}: {self._reason(error)}")
 
@@ -574,8 +576,8 @@ class SqlStorage(ABC):
                 yield
         except TimeoutError:
             raise UnavailableError(
-                f"{self}: can't {action}: another program has held it for a minute; end that one, "
-                "or try again later",
+                f"{self}: can't {action}: another program has locked it for a minute; end that "
+                "program, or try again later",
                 code="store-busy",
             ) from None
 
@@ -585,19 +587,19 @@ class SqlStorage(ABC):
             return reason
         if getattr(error, "connection_invalidated", False):
             return (
-                "the connection was lost: look whether the server runs, then do it again; what was "
-                "being written is there whole or not at all, which reading it will show"
+                "the connection was lost: check that the server is running, and whether the last "
+                "change was stored, then try again"
             )
         message = " ".join(str(getattr(root, "strerror", None) or root).split())
         is_safe = message and self.location.is_discreet(message)
         reason = message if is_safe else type(root).__name__
         if "connect" in message and self.location.url is not None:
-            reason += " (see that the server runs, and that host, user and password are right)"
+            reason += " (check that the server is running, and host, user and password)"
         return reason
 
-    def _too_long(self, label: str, timeout: float) -> DowiseError:
+    def _busy(self, label: str, timeout: float) -> DowiseError:
         return UnavailableError(
-            f"{self}: {label} can't be written: another program or thread has held it for "
+            f"{self}: {label} can't be written: another program or thread has locked it for "
             f"{timeout:g} seconds; end that one, or try again later",
             code="store-busy",
         )
@@ -628,7 +630,7 @@ class SqlTransaction:
         """Return all events with a number above `after`, in order."""
         if self._unsent is not None:
             self._send()
-        # Including `after` itself: if it exists, the last number is known without a query.
+        # Read `after` itself too: if it exists, the last number is known without another query.
         rows = self._run("read the store", _READ, name=self._experiment, after=after - 1)
         result = _to_events(rows)
         if result:
@@ -636,7 +638,7 @@ class SqlTransaction:
         return [event for event in result if event.number > after]
 
     def append(self, events: Iterable[Event]) -> None:
-        """Add the next events; the last one is sent with the commit, which saves a round trip."""
+        """Add the next events; the last one is sent with the commit, to save a round trip."""
         added = list(events)
         if self._last is None:
             ((number,),) = self._run(f"write to {self._label}", _LAST_NUMBER, name=self._experiment)
@@ -674,7 +676,7 @@ class SqlTransaction:
         self.erases = True
 
     def commit(self) -> None:
-        """Commit, unless something in the block failed and the caller ignored it."""
+        """Commit, unless a statement failed and the caller ignored the error."""
         if self.ended or self._failed or self._process != os.getpid():
             raise self._refusal()
         try:
@@ -686,10 +688,10 @@ class SqlTransaction:
             raise self._failure(error, f"write to {self._label}") from None
 
     def roll_back(self) -> bool:
-        """Undo everything; return False if the connection can't be used again."""
+        """Undo everything; return True if the connection can be used again."""
         if self._process != os.getpid():
             return False
-        with suppress(DowiseError), self._storage.translate_errors("leave it as it was"):
+        with suppress(DowiseError), self._storage.translate_errors("roll back"):
             self._storage.run(self.connection, "ROLLBACK")
             return not self._failed
         return False
@@ -706,18 +708,17 @@ class SqlTransaction:
         """Return why the transaction can't be used any more."""
         if self.ended or self._process != os.getpid():
             return DowiseError(
-                "this transaction has ended, or belongs to the process that forked this one: open "
-                "another one",
+                "this transaction has ended, or belongs to the parent process: open another one",
                 code="transaction-ended",
             )
         return DowiseError(
-            f"{self._storage}: nothing was written to {self._label}, since the store failed "
-            "inside of this transaction: do it again",
+            f"{self._storage}: nothing was written to {self._label}, since the store failed in "
+            "this transaction: try again",
             code="transaction-failed",
         )
 
     def _failure(self, error: BaseException, action: str) -> BaseException:
-        """Note that the transaction failed, and return the error to raise."""
+        """Mark the transaction as failed, and return the error to raise."""
         self._failed = True
         if isinstance(error, DATABASE_ERRORS) and not isinstance(error, TimeoutError):
             return self._storage.translated(error, action)
@@ -727,13 +728,13 @@ class SqlTransaction:
 # -- connections and forks --------------------------------------------------------------------
 
 _ALL: weakref.WeakSet[SqlStorage] = weakref.WeakSet()
-_ABANDONED: list[object] = []  # connections that a forked child must neither use nor close
+_ABANDONED: list[object] = []  # the parent's connections, which a forked child must not close
 _LOCKED_FOR_FORK: list[threading.RLock] = []
 
 
 @dataclass
 class _Lease:
-    """A connection of the pool, returned in any case, even if Ctrl-C comes while one begins.
+    """Connection of the pool, which is returned in any case, even after Ctrl-C during `take`.
 
     It is closed unless it is marked as `reusable`.
     """
@@ -755,7 +756,7 @@ class _Lease:
         return connection
 
     def release(self) -> None:
-        """Return the connection, or close it if it is of no more use."""
+        """Return the connection to the pool, or close it if it can't be used again."""
         connection, self.connection = self.connection, None
         if connection is None:
             return
@@ -764,12 +765,12 @@ class _Lease:
             return
         with suppress(SQLAlchemyError):
             if not self.reusable or self._pool is not self._storage._engine.pool:
-                connection.invalidate()  # also if the store was closed during the call
+                connection.invalidate()  # if it is broken, or the store was closed meanwhile
             connection.close()
 
 
 def _before_fork() -> None:
-    """Wait for writers: SQLite in the child would take the locks of other threads for its own."""
+    """Wait for writers, since a child would inherit the locks of other threads in SQLite."""
     locks = [storage._write_lock for storage in list(_ALL)]
     _LOCKED_FOR_FORK.extend(lock for lock in locks if lock.acquire(timeout=FORK_TIMEOUT))
 

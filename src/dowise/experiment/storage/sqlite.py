@@ -1,18 +1,17 @@
 """Journals in a SQLite file: write-ahead log, full sync, one writer at a time.
 
-SQLite's own busy handler waits longer and longer, so that a process may be shut out while another
-one takes turn after turn. So writers wait for a `FileLock`, and only its holder tries SQLite's
-lock. A writer goes on for a `BURST` without waiting again: waking another process for every event
-would cost more than the event. The file is never opened by other means than SQLite: closing it
-would drop SQLite's locks.
+SQLite's own busy handler is unfair: its pauses grow, so that one process may starve while another
+one writes again and again. So writers wait for a `FileLock`, and only its holder tries SQLite's
+lock. A writer may continue for a `BURST` without waiting again, because waking another process for
+every event would take longer than the event. The file is opened only through SQLite: closing it
+elsewhere would drop SQLite's locks.
 
-SQLite keeps a -wal and a -shm file beside a store in use, and even a reader creates them. Files
-created by a user who may only read are left behind, and the owner can't write to them: so such a
-user opens the store in a way that creates none. If others have it open, SQLite reads along in the
-files that they created. If nobody has, everything is in the file itself, and SQLite is told that
-nobody writes to it (`immutable`). That is true only as long as the file stays as it was: so its
-time and size are part of a `Place`, and what was read from a place that has changed by then is read
-again.
+SQLite keeps a -wal and a -shm file beside an open store, and even a reader creates them. If a user
+who may only read created them, they would stay, and the owner could not write to them: so such a
+user opens the store in a mode that creates none. If another process has the store open, SQLite uses
+the files of that process. Otherwise all events are in the main file, and SQLite is told that the
+file does not change (`immutable`). A `Place` contains the time and size of such a file: if they
+have changed after a read, the read is repeated.
 """
 
 from __future__ import annotations
@@ -41,33 +40,33 @@ from dowise.experiment.storage.url import Location
 
 Result = TypeVar("Result")
 
-# In seconds, found by trial with 16 processes on two cores. Pauses are the first and the longest.
+# Seconds, tuned with 16 processes on two cores. Pauses: the first and the longest one.
 PAUSES_WITH_LOCK = (0.0005, 0.002)
 PAUSES = (0.001, 0.01)
 BURST = 0.03
-LOCK_TIMEOUT = 5.0  # then its holder may have been stopped, and this process tries for itself
+LOCK_TIMEOUT = 5.0  # its holder may have been stopped: then this process tries without the lock
 ON_WAIT_INTERVAL = 0.005  # between two calls of `on_wait`
-FOLDER_LOCK_TIMEOUT = 1.0  # a file is removed in a moment
+FOLDER_LOCK_TIMEOUT = 1.0  # removing a file takes much less
 POOL_SIZE = 40  # threads of a web server: opening a connection takes longer than reading
 
 WRITABLE = "rw"
-SHARED = "ro&readonly_shm=1"  # reading along with a writer, in the files that it created
+SHARED = "ro&readonly_shm=1"  # read in the files that a writer has created
 ROLLBACK = "ro"  # a file that is not in WAL mode, while another process writes to it
 IMMUTABLE = "ro&immutable=1"
 
-_REPLACED = "restore it from a copy, or name another file"
+_RESTORE = "restore it from a copy, or use another file"
 _REASONS = {
-    "SQLITE_NOTADB": f"it is not a SQLite file, so no store of dowise: {_REPLACED}; in a "
-    "command the store comes first",
-    "SQLITE_CORRUPT": f"it is damaged or cut short: {_REPLACED}",
-    "SQLITE_FULL": "the disk is full: make room, then do it again",
+    "SQLITE_NOTADB": f"not a SQLite file, so not a store of dowise: {_RESTORE}; in a command the "
+    "store comes first",
+    "SQLITE_CORRUPT": f"it is damaged or truncated: {_RESTORE}",
+    "SQLITE_FULL": "the disk is full: free some space, then try again",
     "SQLITE_READONLY": "the file or its folder is read-only: let this user write to them, or copy "
-    "the store to a folder of your own",
-    "SQLITE_CANTOPEN": "it can't be opened: both the file and its folder must let this user read "
-    "and write",
+    "the store to another folder",
+    "SQLITE_CANTOPEN": "it can't be opened: this user must be allowed to read and write both the "
+    "file and its folder",
     "SQLITE_PERM": "this user may not open it",
-    "SQLITE_IOERR": "the system could not read or write it: see that the disk is well and has room",
-    "SQLITE_TOOBIG": "what it should hold is too large for SQLite",
+    "SQLITE_IOERR": "the system could not read or write it: check the disk and its free space",
+    "SQLITE_TOOBIG": "the value is too large for SQLite",
 }
 _REFUSALS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")
 
@@ -95,33 +94,44 @@ class SqliteStorage(SqlStorage):
             return version
         if not create:
             raise DowiseError(
-                f"{self} is empty: make a store of it ({HOW_TO_CREATE}); or {WITHOUT_WAL}"
+                f"{self} is empty: create a store in it ({HOW_TO_CREATE}); or {WITHOUT_WAL}",
+                code="not-found",
             )
         self._change(sql.create_tables, "rwc", time.monotonic() + TIMEOUT)
         return sql.VERSION
 
     def _find_version(self, create: bool) -> int | None:
         if self._path.is_dir():
-            raise DowiseError(f"{self} is a folder: give the name of a file in it")
+            raise DowiseError(
+                f"{self} is a folder: use the name of a file in it", code="invalid-store"
+            )
         if self._path.is_symlink() or (self._path.exists() and not self._path.is_file()):
-            raise DowiseError(f"{self} is no file, but a pipe, a device or a link to itself")
+            raise DowiseError(
+                f"{self} is not a file, but a pipe, a device or a link to itself",
+                code="invalid-store",
+            )
         if not self._path.exists():
             if not create:
-                raise DowiseError(f"there is no store {self}: make it ({HOW_TO_CREATE})")
+                raise DowiseError(
+                    f"there is no store {self}: create one ({HOW_TO_CREATE})", code="not-found"
+                )
             if not self._path.parent.is_dir():
-                raise DowiseError(f"{self} can't be made: there is no folder {self._path.parent}")
+                raise DowiseError(
+                    f"{self} can't be created: there is no folder {self._path.parent}",
+                    code="file-not-found",
+                )
             return None
         place, has_wal = self._files.place(), self._files.has_wal()
         mode = WRITABLE if place is None else place.mode
         if mode == WRITABLE:
-            mode = "ro" if has_wal else IMMUTABLE  # which leaves nothing beside a foreign file
+            mode = "ro" if has_wal else IMMUTABLE  # creates no files beside a foreign file
         try:
             with _single_engine(self._path, mode).connect() as connection:
                 return self._version(connection)
         except (SQLAlchemyError, DowiseError):
             if (place, has_wal) == (self._files.place(), self._files.has_wal()):
                 raise
-        return self._find_version(create)  # another process has written to it since
+        return self._find_version(create)  # another process has written to it in the meantime
 
     def _version(self, connection: Connection) -> int | None:
         """Return the version of the tables; this is where SQLite opens the files."""
@@ -156,15 +166,15 @@ class SqliteStorage(SqlStorage):
                 _retry(lambda: _configure(connection))
 
     def identity(self) -> Place | None:
-        """Return the file that has the name now, and how this user may open it."""
+        """Return the file that has this name now, and how this user may open it."""
         return self._files.place()
 
     def retry_busy(self, call: Callable[[], Result]) -> Result:
-        """Call, again if a reader met another process that recovers the file after a crash."""
+        """Call, and repeat the call while another process recovers the file after a crash."""
         return _retry(call)
 
     def run(self, connection: Connection, text: str, values: Values = ()) -> list[Row]:
-        """Run a statement by the driver, and return its rows."""
+        """Run a statement with the driver, and return its rows."""
         driver: Any = connection.connection.driver_connection
         rows: list[Row] = driver.execute(text, values).fetchall()
         return rows
@@ -209,15 +219,15 @@ class SqliteStorage(SqlStorage):
         self._lock.remove()
 
     def _check_may_write(self) -> None:
-        """Refuse before a file is created beside one that this user may only read."""
+        """Raise before a file is created beside a store that this user may only read."""
         if self._path.exists() and (reason := self._files.write_obstacle()):
             raise PermissionError(reason)
 
     def clean(self, connection: Connection, deadline: float) -> None:
-        """Move the pages without the erased contents into the file, and empty the WAL.
+        """Write the pages without the erased contents to the file, and empty the WAL.
 
-        In the file SQLite overwrites what is deleted (secure_delete), also if it moves rows; the
-        WAL holds pages as they were before.
+        In the file SQLite overwrites deleted contents (secure_delete), also if it moves rows; the
+        WAL contains pages from before the erasure.
         """
         execute = _driver(connection).execute
 
@@ -236,11 +246,11 @@ class SqliteStorage(SqlStorage):
         ):
             return reason
         if name == "SQLITE_ERROR" and str(error).startswith("no such "):
-            return "it lacks a part of its own tables: restore it from a copy"
+            return "a part of its tables is missing: restore it from a copy"
         return next((text for key, text in _REASONS.items() if name.startswith(key)), None)
 
     def is_refused(self, error: BaseException) -> bool:
-        """Return True if SQLite may not open its files, or not in this way."""
+        """Return True if SQLite may not open its files, or not in this mode."""
         return str(getattr(driver_error(error), "sqlite_errorname", "")).startswith(_REFUSALS)
 
 
@@ -248,7 +258,7 @@ class SqliteStorage(SqlStorage):
 
 
 class _FileConnection(sqlite3.Connection):
-    """Connection that remembers which file it was opened for."""
+    """Connection with the file that it was opened for."""
 
     place: Place
 
@@ -258,12 +268,14 @@ class _BusyError(Exception):
 
 
 def _pooled_engine(files: SqliteFiles, shown: str) -> Engine:
-    """Return an engine that opens the file as this user may, and keeps connections to it."""
+    """Return an engine with a pool, which opens the file in the mode that this user may use."""
 
     def connect() -> _FileConnection:
         place = files.place()
         if place is None:
-            raise UnavailableError(f"there is no store {shown}: make it ({HOW_TO_CREATE})")
+            raise UnavailableError(
+                f"there is no store {shown}: create one ({HOW_TO_CREATE})", code="not-found"
+            )
         connection = _connect(files.path, place.mode)
         connection.place = place
         return connection
@@ -280,7 +292,7 @@ def _pooled_engine(files: SqliteFiles, shown: str) -> Engine:
 
     @event.listens_for(engine, "checkout")
     def check_place(connection: Any, *_: object) -> None:
-        """Replace a connection to another file of the same name, or to a file in another state."""
+        """Replace a connection to a file that was replaced, or is opened in another mode now."""
         if connection.place != files.place():
             raise DisconnectionError
 
@@ -313,7 +325,7 @@ def _configure(connection: Connection) -> None:
 
 
 def _driver(connection: Connection) -> _FileConnection:
-    """Return the driver's connection: a busy file is too frequent for SQLAlchemy's wrapping."""
+    """Return the driver's connection, since a busy file is too frequent for wrapped errors."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, _FileConnection)
     return driver
@@ -328,7 +340,7 @@ def _retry(
     """Call until the file is not busy. Raises TimeoutError after the deadline."""
     if deadline is None:
         deadline = time.monotonic() + TIMEOUT
-    waited = -inf
+    last_on_wait = -inf
     pause, longest = pauses
     while True:
         try:
@@ -338,9 +350,9 @@ def _retry(
                 raise
         if time.monotonic() > deadline:
             raise TimeoutError
-        if on_wait is not None and time.monotonic() - waited > ON_WAIT_INTERVAL:
+        if on_wait is not None and time.monotonic() - last_on_wait > ON_WAIT_INTERVAL:
             on_wait()
-            waited = time.monotonic()
+            last_on_wait = time.monotonic()
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(1.5 * pause, longest)
 
@@ -357,7 +369,7 @@ def _is_busy(error: BaseException) -> bool:
 
 
 class Place(NamedTuple):
-    """The file that has the name now, and how this user opens it, in the words of SQLite's URIs."""
+    """The file that has the name now, and the mode of SQLite's URI in which this user opens it."""
 
     device: int
     inode: int
@@ -376,7 +388,7 @@ class SqliteFiles:
         )
 
     def place(self) -> Place | None:
-        """Return what is there now, or None if there is no file."""
+        """Return the current file, or None if there is none."""
         try:
             status = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -409,27 +421,27 @@ class SqliteFiles:
     def drop_own_wal(self) -> None:
         """Remove an empty -wal file of this user that no process can be using.
 
-        SQLite creates one if the last process to read along with has just left. No process is
-        opening it to write at that time (`opened_to_write`).
+        SQLite creates one if the process whose files it was using has just closed them. No writer
+        can be opening the file at that time (`opened_to_write`).
         """
         with self._folder_lock(exclusive=True) as is_held, suppress(OSError):
             status = self._wal.stat()
-            is_ours = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
-            if is_held and is_ours and not status.st_size and not self._shm.exists():
+            is_own = hasattr(os, "geteuid") and status.st_uid == os.geteuid()
+            if is_held and is_own and not status.st_size and not self._shm.exists():
                 self._wal.unlink()
 
     def opened_to_write(self) -> AbstractContextManager[bool]:
         """Protect the files while SQLite opens them for a writer.
 
-        Until there is a -shm file, a -wal file that is being opened looks unused.
+        Without a -shm file, a -wal file that is being opened looks unused.
         """
         return self._folder_lock(exclusive=False)
 
     @contextmanager
     def _folder_lock(self, exclusive: bool) -> Iterator[bool]:
-        """Lock the folder, which needs no right to write there; yield True if that succeeded.
+        """Lock the folder, which needs no write permission; yield True if that succeeded.
 
-        A writer continues without the lock after a while: nobody can hold up the owner.
+        A writer continues without the lock after a while, so that no reader can block the owner.
         """
         try:
             import fcntl
@@ -455,40 +467,40 @@ class SqliteFiles:
             os.close(folder)
 
     def write_obstacle(self) -> str | None:
-        """Return what keeps this user from writing: the file, its owner, and the remedy."""
+        """Return the reason why this user can't write: the file, its owner, and the remedy."""
         with suppress(OSError, AttributeError):  # AttributeError: Windows
             if os.statvfs(self.path.parent).f_flag & os.ST_RDONLY:
                 return "its file system is mounted read-only: copy the store to another one"
         if self.path.exists() and not os.access(self.path, os.W_OK):
             return (
-                f"{_owner_clause(self.path, 'the file')} may not write to it: ask for that right, "
-                "or copy the store to a folder of your own"
+                f"{_owner_clause(self.path, 'the file')} may not write to it: ask for permission, "
+                "or copy the store to another folder"
             )
         for file in (self._wal, self._shm):
             if file.exists() and not os.access(file, os.W_OK):
                 return (
                     f"{_owner_clause(file, f'{file.name} beside it')} may not write to it: end the "
-                    "owner's programs that use the store; if the file is still there then, let "
-                    f"root give it to you (chown {_user_name()} {file.name})"
+                    "owner's programs that use the store; if the file remains, ask root for it "
+                    f"(chown {_user_name()} {file.name})"
                 )
         if not self._may_write():
             return (
-                f"{_owner_clause(self.path.parent, 'its folder')} may not make files there, as "
-                "SQLite has to: ask for that right, or keep the store in a folder of your own"
+                f"{_owner_clause(self.path.parent, 'its folder')} may not create files there, as "
+                "SQLite has to: ask for permission, or copy the store to another folder"
             )
         return None
 
     def read_obstacle(self) -> str | None:
-        """Return what keeps this user from reading."""
+        """Return the reason why this user can't read."""
         for file in (self.path, self._wal, self._shm):
             with suppress(OSError):
                 if file.exists() and not os.access(file, os.R_OK):
-                    return f"{_owner_clause(file, file.name)} may not read it: ask for that right"
+                    return f"{_owner_clause(file, file.name)} may not read it: ask for permission"
         if self._has_events_in_wal() and not self._shm.exists() and not self._may_write():
             return (
-                f"its newest events are in {self._wal.name}, which only who may write to the store "
-                "can read now: let its owner look at it once, or copy both files to a folder of "
-                "your own"
+                f"its newest events are in {self._wal.name}, which only a user who may write to "
+                "the store can read now: ask its owner to open it once, or copy both files to "
+                "another folder"
             )
         return None
 

@@ -84,27 +84,33 @@ def locate(store: str | Path) -> Location:
     if isinstance(store, str) and "://" in store:
         return _from_url(store)
     if isinstance(store, str) and _LIKE_A_URL.match(store):
-        raise DowiseError(  # and nothing of it is shown: it may hold a password
-            "this is neither a file name nor a URL: write ward.db, sqlite:///ward.db or "
-            "postgresql://user:password@host/base"
+        raise DowiseError(  # without the text itself, which may contain a password
+            "neither a file name nor a URL: use ward.db, sqlite:///ward.db or "
+            "postgresql://user:password@host/database",
+            code="invalid-url",
         )
     if not isinstance(store, str | Path):
         raise DowiseError(
-            f"a {type(store).__name__} is no store: give a file name such as ward.db, a URL that "
-            "begins with sqlite:/// or postgresql://, or a Storage"
+            f"a store can't be a {type(store).__name__}: use a file name such as ward.db, a URL "
+            "that begins with sqlite:/// or postgresql://, or a Storage",
+            code="invalid-type",
         )
     if not str(store) or "\0" in str(store) or str(store) == ":memory:":
-        raise DowiseError(f"{str(store)!r} can't name a store: give a file name such as ward.db")
+        raise DowiseError(
+            f"{str(store)!r} is not the name of a store: use one such as ward.db",
+            code="invalid-store",
+        )
     return Location(str(store), Path(store))
 
 
 def _from_url(text: str) -> Location:
     scheme = text.partition("://")[0].lower()
     if scheme not in _SQLITE | _POSTGRES:
-        server = "dowise.Client asks a server; " if scheme in ("http", "https") else ""
+        client = "for a server use dowise.Client; " if scheme in ("http", "https") else ""
         raise DowiseError(
-            f"a store can't be opened by {scheme}://: {server}give a file name such as ward.db, or "
-            "a URL that begins with sqlite:/// or postgresql://"
+            f"a store can't have a URL with {scheme}://: {client}use a file name such as ward.db, "
+            "or a URL that begins with sqlite:/// or postgresql://",
+            code="invalid-url",
         )
     import_extra("sqlalchemy", "live", "a store of experiments")
     from sqlalchemy import make_url
@@ -112,12 +118,13 @@ def _from_url(text: str) -> Location:
 
     try:
         url = make_url(scheme + text[len(scheme) :])
-    except (ArgumentError, ValueError):  # their words hold the password
+    except (ArgumentError, ValueError):  # whose messages contain the password
         raise DowiseError(
-            f"this {scheme}:// URL can't be read: write {scheme}://user:password@host:5432/database"
-            ", with %-codes for signs such as @ and / in the password"
+            f"this {scheme}:// URL can't be parsed: use {scheme}://user:password@host:5432/database"
+            ", with %-codes for characters such as @ and / in the password"
             if scheme in _POSTGRES
-            else "this sqlite:// URL can't be read: write sqlite:///ward.db"
+            else "this sqlite:// URL can't be parsed: use sqlite:///ward.db",
+            code="invalid-url",
         ) from None
     return _file(url) if scheme in _SQLITE else _server(url)
 
@@ -125,8 +132,9 @@ def _from_url(text: str) -> Location:
 def _file(url: URL) -> Location:
     if not url.database or url.database == ":memory:" or url.host or url.query:
         raise DowiseError(
-            "a sqlite:// URL names a file and nothing else: write sqlite:///ward.db, or "
-            "sqlite:////data/ward.db for a full path"
+            "a sqlite:// URL contains only a file name: use sqlite:///ward.db, or "
+            "sqlite:////data/ward.db for an absolute path",
+            code="invalid-url",
         )
     return locate(Path(url.database))
 
@@ -136,12 +144,12 @@ def _server(url: URL) -> Location:
     port = f":{url.port}" if url.port else ""
     host = f"[{url.host}]" if url.host and ":" in url.host else url.host or ""
     shown = f"postgresql://{user}{host}{port}/{url.database or ''}"
-    # Secrets: the password, and all of the query except parameters that are known to be harmless.
+    # Secret: the password, and all parameters except those that are known to be harmless.
     secrets = [str(url.password)] if url.password else []
     for key, value in url.query.items():
         if key not in _HARMLESS:
             secrets += [value] if isinstance(value, str) else value
-    spellings = {form(text) for text in secrets for form in (str, quote, quote_plus)} - {""}
+    encoded = {encode(text) for text in secrets for encode in (str, quote, quote_plus)} - {""}
     return Location(
-        shown, url=url.set(drivername="postgresql+psycopg"), secrets=tuple(sorted(spellings))
+        shown, url=url.set(drivername="postgresql+psycopg"), secrets=tuple(sorted(encoded))
     )
