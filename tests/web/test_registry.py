@@ -50,6 +50,8 @@ def test_where_a_database_is_stands_in_the_log_alone(ward, monkeypatch, caplog):
 
 
 def test_what_a_file_could_not_is_said_and_is_in_the_log(registry_at, caplog):
-    said = registry_at("ward.db").redact("ward.db: can't write to 'a': the disk is full: free some space")
+    said = registry_at("ward.db").redact(
+        "ward.db: can't write to 'a': the disk is full: free some space"
+    )
     assert said == "the store: can't write to 'a': the disk is full: free some space"
     assert "the disk is full" in caplog.text
