@@ -29,7 +29,7 @@ _MAX_VARIABLES = 8  # in a command to type
 
 _values_argument = click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
 _played_option = click.option(
-    "--played", metavar="ARM", help="What was done instead of the recommended arm."
+    "--played", metavar="ARM", help="Arm that was played instead of the recommended one."
 )
 _unrelated_option = flag_option(
     "--unrelated", "With --played: the change had nothing to do with the unit, so learn from it."
@@ -38,7 +38,7 @@ _unrelated_option = flag_option(
 
 @command()
 @store_command(policies=True)
-@context_option("What is known before the choice; once for each context variable.")
+@context_option("Value of a context variable; once for each of them.")
 @click.option(
     "--allow", multiple=True, metavar="ARM", help="Choose among these arms only, such as do(X=1)."
 )
@@ -103,10 +103,11 @@ def ask(
 def tell(
     target: StoreTarget, number: int, values: tuple[str, ...], as_json: bool, **played: Any
 ) -> None:
-    """Report the outcome of decision ID: in pieces, at any time, in any order.
+    """Report the outcome of decision ID.
 
-    The context and what the arm set are already known. `Frailty=` records that a value is missing
-    for good. Telling the same again changes nothing; `dowise amend` corrects.
+    An outcome may be told in pieces, at any time, in any order. The context and what the arm set
+    are already known. `Frailty=` records that a value is missing for good. Repeating what was told
+    changes nothing; `dowise amend` corrects it.
 
     Examples:
       dowise tell ward.db 1 Frailty=0
@@ -135,7 +136,9 @@ def amend(
     as_json: bool,
     **played: Any,
 ) -> None:
-    """Correct the outcome or the context of decision ID; the journal keeps the earlier values.
+    """Correct the outcome or the context of decision ID.
+
+    The journal keeps the earlier values.
 
     Examples:
       dowise amend ward.db 1 Recovery=0 --reason "typing error"
@@ -184,10 +187,10 @@ def _change_case(
 @reason_option
 @flag_option("--yes", "Skip the confirmation (required without a terminal).")
 def erase(target: StoreTarget, number: int, reason: str, yes: bool, as_json: bool) -> None:
-    """Erase everything recorded about decision ID, for good (a person's right).
+    """Erase everything recorded about decision ID, for good.
 
-    The journal records that it was erased, and still verifies. Exports and backups are yours to
-    erase.
+    For people who ask to be forgotten. The journal records that the decision was erased, and still
+    verifies. Erase exports and backups yourself.
 
     Examples:
       dowise erase ward.db 2 --reason "asked to be forgotten"
@@ -209,7 +212,7 @@ def erase(target: StoreTarget, number: int, reason: str, yes: bool, as_json: boo
         else:
             consequences = (
                 "Its number stays, and the journal keeps when it was erased, by whom and why.",
-                "Exports and backups are yours to erase.",
+                "Erase exports and backups yourself.",
             )
             title = Heading(f"Decision {number} of {experiment.name} was erased")
             print_blocks(title, BulletList(consequences))

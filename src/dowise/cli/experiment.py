@@ -70,7 +70,7 @@ def new(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Create an experiment: a problem, a policy, and a journal in STORE.
+    """Create an experiment in STORE.
 
     STORE is a file, which is created if needed, or a URL: sqlite:///ward.db,
     postgresql://user@host/base, or that of a `dowise serve`, http://127.0.0.1:8000. It holds any
@@ -131,9 +131,10 @@ def revise(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Change the problem, policy or prior from now on; past records are counted again.
+    """Change the problem, policy or prior from now on.
 
-    Options that are not specified stay as they are; another policy starts with its defaults.
+    Past records are counted again. Options that are not specified stay as they are; another policy
+    starts with its defaults.
 
     Examples:
       dowise revise ward.db --problem ward2.toml --reason "age was missing in the graph"
@@ -172,11 +173,12 @@ def revise(
 def import_records(
     target: StoreTarget, file: Path, skip_bad: bool, again: bool, as_json: bool
 ) -> None:
-    """Import past records from a CSV or Parquet FILE: one row per record, one column per variable.
+    """Import past records from a CSV or Parquet FILE.
 
-    The column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are
-    missing values; so are NA, N/A, nan and null unless they are labels. If a row is bad, nothing is
-    imported and the bad rows are listed.
+    FILE has a row for each record and a column for each variable. The column `arm` says what was
+    set, such as do(X=1); without it nothing was. Empty cells are missing values; so are NA, N/A,
+    nan and null unless they are labels. If a row is bad, nothing is imported and the bad rows are
+    listed.
 
     Examples:
       dowise import ward.db past.csv

@@ -170,7 +170,7 @@ reason_option = click.option(
     "--reason",
     default="",
     metavar="TEXT",
-    help="Why. The journal keeps it, so do not name a person.",
+    help="Reason. The journal keeps it, so do not name a person.",
 )
 policy_module_option = click.option(
     "--policy-module",
@@ -207,7 +207,7 @@ def store_command(
                 "--actor",
                 metavar="WHO",
                 show_default="the OS user",
-                help="Who does this; the journal keeps it.",
+                help="Name of the acting user, for the journal.",
             ),
             flag_option(
                 "--accept-clock",

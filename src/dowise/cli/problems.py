@@ -91,11 +91,11 @@ def arms(problem: str, as_json: bool, picture: Path | None) -> None:
 @flag_option("--latex", "Print LaTeX instead of text, and nothing else.")
 @flag_option("--all", "Print all formulas, not only the first.", "show_all")
 def formulas(problem: str, as_json: bool, latex: bool, show_all: bool) -> None:
-    """Show each arm's expected reward as a formula, and what other arms' data tell about it.
+    """Show each arm's expected reward as formulas.
 
     First, each arm's reward in factors. Without hidden common causes that is the truncated
-    factorisation. With them a factor may contain a do() of its own; observations without an
-    intervention then do not count in it. Then, for each intervention set, the formulas by which its
+    factorisation. With hidden causes a factor may contain a do(), and observations without an
+    intervention do not count in it. Then, for each intervention set, the formulas by which its
     reward can be estimated from experiments on other sets (z²ID); P_{X=x} is the distribution under
     do(X=x). A lower-case letter is any value of its variable: Z=z.
 
@@ -141,7 +141,7 @@ def formulas(problem: str, as_json: bool, latex: bool, show_all: bool) -> None:
     minimum=10,
 )
 def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
-    """Bound the regret to expect: the paper's bounds, with numbers.
+    """Compute the paper's bounds of the regret.
 
     The bounds start from the prior, before anything is observed. Theorems 1 and 2 are evaluated
     along one run of Thompson Sampling in a world drawn from the prior.
@@ -181,7 +181,9 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
 def check(
     problem: str, data: Path, as_json: bool, alpha: float, strict: bool, picture: Path | None
 ) -> None:
-    """Check past records against the graph: missing edges, and doubtful ones.
+    """Check past records against the graph.
+
+    Reports evidence for edges that the graph lacks, and what the records say about doubtful edges.
 
     DATA is a CSV or Parquet file with a row for each record and a column for each variable. The
     column `arm` says what was set, such as do(X=1); without it nothing was. Empty cells are missing
@@ -223,7 +225,7 @@ def check(
 
 
 def _arms_blocks(problem: Problem) -> Iterator[Block]:
-    """The roles, the intervention sets, the arms, and why nothing else is an arm."""
+    """Yield the roles, the intervention sets, the arms, and why nothing else is an arm."""
     from dowise.problem.arms import why_others_are_out
 
     description = f": {problem.description}" if problem.description else ""
@@ -368,7 +370,7 @@ def _odds_ratios(belief: Belief) -> dict[str, float]:
 def _evidence_blocks(
     belief: Belief, evidence: Evidence, columns: Container[str]
 ) -> Iterator[Block]:
-    """The alarm, the missing edges, the doubtful ones, and what was left out."""
+    """Yield the alarm, missing and doubtful edges, and what was left out."""
     from dowise.belief.evidence import describe_bayes_factor
 
     priors, chances = belief.problem.edge_priors, belief.edges()

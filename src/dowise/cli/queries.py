@@ -74,7 +74,7 @@ def status(
     figure: Path | None,
     evidence: bool | None,
 ) -> None:
-    """Show what each arm is worth, how sure that is, and whether to stop.
+    """Show what each arm is worth, and whether to stop.
 
     For each context: the posterior mean reward of every arm with its 90 % credible interval, the
     probability that it is the best, and how often it was played; the expected loss of stopping now,
@@ -110,10 +110,10 @@ def status(
 @decision_argument
 @figure_option("--figure", "the intervals as they were then")
 def explain(target: StoreTarget, as_json: bool, number: int, figure: Path | None) -> None:
-    """Explain why decision ID came out as it did.
+    """Explain why the arm of decision ID was chosen.
 
-    What was known when it was made, what each arm was expected to cost and to teach, and why this
-    one was chosen.
+    Shows what was known at that time, what each arm was expected to cost and to reveal, and why
+    this one was chosen.
 
     Examples:
       dowise explain ward.db 12
@@ -166,11 +166,12 @@ def export(target: StoreTarget, as_json: bool, file: Path) -> None:
 def evaluate(
     target: StoreTarget, as_json: bool, policy: str, pairs: tuple[str, ...], level: float
 ) -> None:
-    """Estimate what another policy would have earned on the same decisions.
+    """Estimate what another policy would have earned.
 
-    POLICY is the name of a policy, or an arm that would always have been played. The estimates are
-    inverse propensity and doubly robust, with intervals that hold for adaptively collected data. If
-    the policy would have played what had probability 0, inverse propensity is refused.
+    POLICY is the name of a policy, or an arm that would always have been played. The estimates from
+    the decisions of the experiment are inverse propensity and doubly robust, with intervals that
+    hold for adaptively collected data. If the policy would have played what had probability 0,
+    inverse propensity is refused.
 
     Examples:
       dowise evaluate ward.db ts
@@ -195,11 +196,11 @@ def evaluate(
 )
 @click.pass_context
 def audit(process: click.Context, target: StoreTarget, as_json: bool, head: str | None) -> None:
-    """Check that the journal is whole and that every decision follows from what was known then.
+    """Verify the journal, and derive every decision again.
 
     Names the first event that was changed, removed or moved, or the first decision that does not
-    follow, and exits with status 1. Decisions made by another version or processor are reported
-    separately.
+    follow from what was known then, and exits with status 1. Decisions made by another version or
+    processor are reported separately.
 
     Examples:
       dowise audit ward.db

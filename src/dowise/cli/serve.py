@@ -142,7 +142,7 @@ _PERMISSIONS = {
     "--name",
     metavar="WHO",
     show_default="the OS user",
-    help="Who gets it; the journal records actions under this name.",
+    help="Name of its owner; the journal records actions under this name.",
 )
 @integer_option(
     "--days",

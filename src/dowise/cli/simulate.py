@@ -193,7 +193,7 @@ def simulate(
     required=True,
 )
 def reproduce(panels: tuple[str, ...], **options: Any) -> None:
-    """Reproduce the paper's experiments and report which of its claims hold.
+    """Reproduce the paper's experiments and check its claims.
 
     Panels: task1, task2, task3, random-10-0.1, random-15-0.1, random-15-0.2, healthcare; by default
     all of them. The report covers all panels in its directory. The full run takes half an hour on
@@ -260,7 +260,7 @@ def rehearse(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Rehearse a whole experiment in worlds drawn from the prior.
+    """Rehearse an experiment in worlds drawn from the prior.
 
     Shows what to expect: the regret, compared with random choices; how sure you will be which arm
     is best, and how often rightly; and after how many rounds `dowise status` will advise to stop.
