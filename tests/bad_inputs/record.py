@@ -27,9 +27,7 @@ def main() -> None:
     recorded = messages() if MESSAGES.exists() else {}
     recorded = {name: text for name, text in recorded.items() if name in cases()}
     recorded |= {
-        name: result.message
-        for name, result in refusals.items()
-        if "mentions" not in cases()[name]
+        name: result.message for name, result in refusals.items() if "mentions" not in cases()[name]
     }
     MESSAGES.write_text(
         json.dumps(recorded, indent=0, sort_keys=True, ensure_ascii=False) + "\n", "utf-8"

@@ -124,9 +124,9 @@ def _session():
             key = f"{number} {line}"
             data[key], sentences[key] = separated(json.loads(result.stdout), folder)
             notes = [line for line in result.stderr.splitlines() if line.startswith("Note:")]
-            sentences[key] += [_without_variable_parts(note, folder) for note in notes]
+            sentences[key] += [_stable(note, folder) for note in notes]
         data["serve"], sentences["serve"] = separated(_serve_document("ward.db"), folder)
-        data["export"] = _without_variable_parts(Path("ward.csv").read_text("utf-8"), folder).splitlines()
+        data["export"] = _stable(Path("ward.csv").read_text("utf-8"), folder).splitlines()
     return data, sentences
 
 
@@ -156,7 +156,7 @@ def separated(document, folder, keep=False):
 
     def strip(value, key=""):
         if isinstance(value, dict):
-            return {_without_variable_parts(str(name), folder): strip(part, name) for name, part in value.items()}
+            return {_stable(str(name), folder): strip(part, name) for name, part in value.items()}
         if isinstance(value, list):
             return [strip(part, key) for part in value]
         if key.endswith("_seconds") and isinstance(value, (int, float)):
@@ -167,7 +167,7 @@ def separated(document, folder, keep=False):
             return "<port>" if key == "port" else value
         if key in _SECRETS:
             return "<secret>"
-        value = _without_variable_parts(value, folder, keep)
+        value = _stable(value, folder, keep)
         if len(value.split()) < 4 or value.startswith("do("):
             return value
         sentences.append(value)
@@ -176,7 +176,7 @@ def separated(document, folder, keep=False):
     return strip(document), sentences
 
 
-def _without_variable_parts(text, folder, keep=False):
+def _stable(text, folder, keep=False):
     """Replace what differs between runs and machines."""
     for path in (str(Path(folder).resolve()), folder):
         text = text.replace(path, "<folder>")

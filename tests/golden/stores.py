@@ -200,4 +200,4 @@ def _document(arguments):
 if __name__ == "__main__":
     if STORES["present"].exists():
         sys.exit("present.db exists: it is not written again")
-    make(STORES["present"])
+    write_store(STORES["present"])
