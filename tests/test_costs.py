@@ -24,7 +24,7 @@ from dowise.cli.main import main
 from dowise.environments.gym import CausalBanditEnv
 from dowise.experiment import Experiment
 from dowise.experiment.evaluation import Decide, Learn, LoggedDecision, evaluate
-from dowise.experiment.plots import intervals_then
+from dowise.experiment.plots import explanation_chart
 from dowise.information import delta_interval, estimate_in_blocks, estimate_of
 from dowise.policies import policy_names
 from dowise.policies.registry import policy_info
@@ -444,7 +444,7 @@ def test_costs_can_be_revised():
 def test_figures_say_that_means_are_net():
     experiment = begun(Problem(COIN.graph, "Y", costs={"X": 0.1}))
     experiment.ask()
-    assert intervals_then(experiment.explain(1)).along == "▸ chosen; mean Y, net of cost"
+    assert explanation_chart(experiment.explain(1)).axis_label == "▸ chosen; mean Y, net of cost"
 
 
 # -- the command line ------------------------------------------------------------------------------

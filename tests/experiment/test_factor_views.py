@@ -13,7 +13,7 @@ from support.strategies import cases, examples
 from dowise import Belief, CausalGraph, Problem, load_problem
 from dowise.errors import DowiseError
 from dowise.experiment.factor_tables import (
-    MOST_ROWS,
+    MAX_ROWS,
     MOST_SETS,
     MOST_VERSIONS,
     formula_view,
@@ -127,12 +127,12 @@ def test_of_a_large_table_the_rows_with_most_records_are_shown_first():
     for times, labels in ((3, "10000000"), (5, "00000001"), (1, "11111111")):
         for _ in range(times):
             belief.update("do()", {f"V{i}": label for i, label in enumerate(labels)} | {"Y": 1})
-    (version,) = variable_view(belief, "Y", most_rows=2).versions
+    (version,) = variable_view(belief, "Y", max_rows=2).versions
     (table,) = version.tables
     assert [row.records for row in table.rows] == [5, 3]
     assert table.rows[0].given == {f"V{i}": label for i, label in enumerate("00000001")}
     assert (table.records, table.rows_left_out, table.records_left_out) == (9, 254, 1)
-    assert len(variable_view(belief, "Y").versions[0].tables[0].rows) == MOST_ROWS
+    assert len(variable_view(belief, "Y").versions[0].tables[0].rows) == MAX_ROWS
 
 
 def test_a_variable_with_many_values_gets_fewer_rows():
@@ -226,7 +226,7 @@ def test_averaged_over_versions_the_means_are_those_of_the_belief(case, seed):
     belief = taught(problem, 20, seed)
     means, model = belief.mean_cpts(), belief.posterior.model
     for name in graph.variables:
-        view = variable_view(belief, name, most_rows=10**6)
+        view = variable_view(belief, name, max_rows=10**6)
         if view.versions_left_out:
             continue
         # The factor where nothing is set is the first table of every version.

@@ -291,9 +291,9 @@ def rehearse(
             **settings,
         )
     if figure is not None:
-        from dowise.experiment.plots import draw_rehearsal, rehearsal_figure
+        from dowise.experiment.plots import draw_rehearsal
 
-        draw_rehearsal(rehearsal_figure(rehearsal), figure)
+        draw_rehearsal(rehearsal, figure)
     if as_json:
         print_json(rehearsal.as_dict())
         return

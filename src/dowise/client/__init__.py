@@ -1,6 +1,6 @@
-"""Experiments that a server keeps: `Client` has the methods of `Experiment`, over HTTP.
+"""Experiments on a server: `Client` has the methods of `Experiment`, over HTTP.
 
-The name below is loaded when it is first used.
+`Client` is loaded when it is first used.
 """
 
 from __future__ import annotations

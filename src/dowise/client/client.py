@@ -67,25 +67,25 @@ _CONFIG = {
     "head": str,
     "is_one_of_many": bool,
 }
-"""What is read of an experiment's own document."""
+"""Keys of an experiment's document that are read, with their types."""
 
 
 class Client(ExperimentBase):
     """An experiment on a server (`dowise serve`), with the methods of `Experiment`.
 
-    Safe for threads. A request over a broken connection is repeated if that can't do anything
-    twice: one `ask` is one decision. The server knows by the token who acts.
+    Safe for threads. After a broken connection a request is repeated only if nothing can happen
+    twice: one `ask` is one decision. The token tells the server who acts.
 
     Parameters
     ----------
-    url
-        The URL of the server, or of an experiment on it.
-    token
-        The access token; by default the environment variable DOWISE_TOKEN.
-    name
-        The name of the experiment; optional if it is in the URL or the server has only one.
-    insecure
-        True sends the token unencrypted to other machines too.
+    url : str
+        URL of the server, or of an experiment on it.
+    token : str, optional
+        Access token; by default the environment variable DOWISE_TOKEN.
+    name : str, optional
+        Name of the experiment, if it is not in the URL and the server has several.
+    insecure : bool, default False
+        Send the token unencrypted to other machines too.
 
     Raises
     ------
@@ -93,6 +93,9 @@ class Client(ExperimentBase):
         If the server has no such experiment.
     UnavailableError
         If the server can't be reached.
+    DowiseError
+        If the URL or the token is invalid, or if the server has several experiments and no name is
+        passed.
 
     Examples
     --------
@@ -146,7 +149,7 @@ class Client(ExperimentBase):
         Parameters
         ----------
         url : str
-            The URL of the server, or of the new experiment on it.
+            URL of the server, or of the new experiment on it.
         name : str or None
             Name of the experiment; None if it is part of the URL.
         problem, policy, options, seed, learn_restricted, records, source, skip_bad
@@ -155,30 +158,41 @@ class Client(ExperimentBase):
             An admin's access token; by default the environment variable DOWISE_TOKEN.
         insecure : bool, default False
             Send the token unencrypted to other machines too.
+
+        Returns
+        -------
+        Client
+            A client of the new experiment.
+
+        Raises
+        ------
+        DowiseError
+            If an argument is invalid, if the server has an experiment of this name, or if the token
+            is not an admin's.
+
+        Examples
+        --------
+        >>> from dowise import Client
+        >>> ward = Client.create("http://127.0.0.1:8000", "ward", "task1")  # doctest: +SKIP
         """
         address = parse_address(url)
-        chosen = validate_name(_single_name(address, name))
-        about = load_problem(problem) if isinstance(problem, str | Path) else problem
-        if not isinstance(about, Problem):
-            raise DowiseError(
-                "an experiment is about a Problem, or the path of a problem file",
-                code="invalid-type",
-            )
+        name = validate_name(_single_name(address, name))
+        problem = _as_problem(problem)
         body = {
-            "name": chosen,
-            "problem": problem_text(about),
+            "name": name,
+            "problem": problem_text(problem),
             "policy": policy,
             "options": options_to_json(options),
             "seed": None if seed is None else check_integer("seed", seed, 0, 2**128 - 1),
             "learn_restricted": learn_restricted,
         }
-        body |= _table_to_json(about, records, None, source, skip_bad)
+        body |= _table_to_json(problem, records, None, source, skip_bad)
         transport = Transport(address.base, token, insecure)
         try:
             _warn(transport.post("/api/experiments", body))
         finally:
             transport.close()
-        return cls(address.base, token, chosen, insecure=insecure)
+        return cls(address.base, token, name, insecure=insecure)
 
     def close(self) -> None:
         self._transport.close()
@@ -226,7 +240,9 @@ class Client(ExperimentBase):
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        return self._change("tell", id, _told_to_json(values, "what was told", played, unrelated))
+        return self._change(
+            "tell", id, _outcome_to_json(values, "what was told", played, unrelated)
+        )
 
     def amend(
         self,
@@ -237,7 +253,7 @@ class Client(ExperimentBase):
         played: ArmLike | None = None,
         unrelated: bool = False,
     ) -> Case:
-        body = _told_to_json(values, "an amendment", played, unrelated)
+        body = _outcome_to_json(values, "an amendment", played, unrelated)
         return self._change("amend", id, body | {"reason": reason})
 
     def withdraw(self, id: int, reason: str = "") -> Case:  # noqa: A002
@@ -256,9 +272,8 @@ class Client(ExperimentBase):
         *,
         learn_restricted: bool | None = None,
     ) -> bool:
-        about = load_problem(problem) if isinstance(problem, str | Path) else problem
         body = {
-            "problem": None if about is None else problem_text(about),
+            "problem": None if problem is None else problem_text(_as_problem(problem)),
             "policy": policy,
             "options": None if options is None else options_to_json(options),
             "reason": reason,
@@ -417,19 +432,20 @@ class Client(ExperimentBase):
         return data
 
     def audit(self, head: object = None, track: Track | None = None) -> Audit:  # noqa: ARG002
-        kept = parse_head(head)
-        return self._get(Audit, "audit", LONG_TIMEOUT, head=None if kept is None else str(kept))
+        earlier = parse_head(head)
+        text = None if earlier is None else str(earlier)
+        return self._get(Audit, "audit", LONG_TIMEOUT, head=text)
 
     # -- documents of the server --------------------------------------------------------------
 
     def _get(
         self, kind: type[ResultT], path: str, timeout: float | None = None, **query: Any
     ) -> ResultT:
-        """Get a result."""
+        """Fetch a result."""
         return self._decode(kind, self._fetch(path, timeout, **query))
 
     def _decode(self, kind: type[ResultT], data: Json) -> ResultT:
-        """Read a result; it belongs to the problem that its document names, if it names one."""
+        """Read a result, under the problem that its document names, if it names one."""
         problem = (self._problem(data),) if "problem_id" in data else ()
         with unreadable_document(self.store):
             result: ResultT = kind.from_dict(data, *problem)  # type: ignore[attr-defined]
@@ -545,6 +561,18 @@ def _single_name(address: Address, name: str | None) -> str:
     return address.name or "" if name is None else name
 
 
+def _as_problem(problem: Problem | str | Path) -> Problem:
+    if isinstance(problem, str | Path):
+        problem = load_problem(problem)
+    if not isinstance(problem, Problem):
+        raise DowiseError(
+            "problem must be a Problem or the path of a problem file, not "
+            f"{type(problem).__name__}",
+            code="invalid-type",
+        )
+    return problem
+
+
 def _context_to_json(context: Context) -> dict[str, str | None] | None:
     return None if context is None else values_to_json(context, "the context")
 
@@ -553,9 +581,11 @@ def _context_query(context: Context) -> str | None:
     return None if context is None else json.dumps(_context_to_json(context))
 
 
-def _told_to_json(values: object, what: str, played: ArmLike | None, unrelated: bool) -> Json:
+def _outcome_to_json(
+    values: object, description: str, played: ArmLike | None, unrelated: bool
+) -> Json:
     return {
-        "values": values_to_json(values, what),
+        "values": values_to_json(values, description),
         "played": None if played is None else arm_to_json(played),
         "unrelated": unrelated,
     }

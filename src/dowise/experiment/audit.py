@@ -239,16 +239,16 @@ class _Auditor:
                 raise _InvalidEventError(
                     "what it records as known does not match the events before it"
                 )
-        maker, here = payload.get("maker", self._state.build_info), build_info()
+        maker, build = payload.get("maker", self._state.build_info), build_info()
         # Journals of early versions do not record the wording of reasons.
-        is_reworded = maker.get("wording") != here["wording"]
+        is_reworded = maker.get("wording") != build["wording"]
         for name, value in derived.items():
             if payload.get(name) == value or (name == "reason" and is_reworded):
                 continue
             if is_incomplete and name in _POLICY_PARTS:  # an erased pending play may have counted
                 self.not_derivable.append(number)
                 return
-            if _without_wording(maker) != _without_wording(here):
+            if _without_wording(maker) != _without_wording(build):
                 self.made_elsewhere.append(number)
                 return
             raise _InvalidEventError(

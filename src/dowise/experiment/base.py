@@ -235,12 +235,12 @@ class ExperimentQueries(ABC):
         track : callable, optional
             As in `history`.
         """
-        from dowise.experiment.plots import draw, figure_data
+        from dowise.experiment.plots import draw_status, status_chart
 
         check_path(path)
         status = self.status(context, evidence=False)
         past = self.history(context, track=track)
-        draw(figure_data(status, past, self.records(), tolerance), path)
+        draw_status(status_chart(status, past, self.records(), tolerance), path)
 
 
 class ExperimentBase(ExperimentQueries):

@@ -110,9 +110,9 @@ class Explanation(JsonResult, Documented):
 
     def figure(self, path: str | Path) -> None:
         """Draw the intervals of that time to a .png, .svg or .pdf file."""
-        from dowise.experiment.plots import draw, intervals_then
+        from dowise.experiment.plots import draw_intervals, explanation_chart
 
-        draw(intervals_then(self), path)
+        draw_intervals(explanation_chart(self), path)
 
     def sentences(self) -> list[str]:
         """Return the explanation in sentences."""

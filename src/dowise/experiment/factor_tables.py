@@ -1,9 +1,10 @@
-"""What is known of one variable or one arm, for people: counts, means, intervals, formulas.
+"""Readable factors of variables and formulas of arms: counts, means, intervals.
 
-A variable has a factor: how it turns out, given what it depends on. A hidden cause gives it one
-factor where that cause's other effect is only seen, and another where it is set. And where edges
-are doubtful it has factors in several *versions*, each with how likely it is. Each row of a factor
-says how often each value came, without the prior, and what is believed of it, with the prior.
+A factor of a variable is its distribution given the variables that it depends on. A variable with a
+hidden cause has one factor if the other effect of that cause is only observed, and another one if
+it is set. If edges are doubtful, a variable has factors in several *versions*, each with its
+probability. A row of a factor has the counts of each value, without the prior, and its posterior,
+with the prior.
 
 >>> from dowise import Belief, load_problem
 >>> belief = Belief(load_problem("task1"))
@@ -17,14 +18,12 @@ says how often each value came, without the prior, and what is believed of it, w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dowise._core.codec import to_json
+from dowise._core.codec import JsonResult, in_json
 from dowise._core.document import format_number, pluralize
 from dowise.belief import Belief
 from dowise.belief.posterior import Posterior
@@ -39,32 +38,33 @@ from dowise.problem import Problem
 from dowise.problem.formulas import iter_formulas
 from dowise.problem.problem import ArmLike, Role
 
-MOST_ROWS = 24
-MOST_CELLS = 512  # of a table: a variable with many values gets fewer rows
-MOST_VERSIONS = 4
-MOST_SETS = 8  # under which a factor holds, that are named
-_UNLIKELY = 0.005  # a version below this is not shown
+MAX_ROWS = 24
+MAX_CELLS = 512  # of a table: a variable with many values gets fewer rows
+MAX_VERSIONS = 4
+MAX_REGIMES = 8
+_MIN_PROBABILITY = 0.005  # of a version that is shown
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One value of the variable, at given values of what it depends on."""
+    """One value of a variable, in one row of a factor."""
 
     label: str
     count: int
-    """How many records had it, without the prior."""
+    """Number of records with this value, without the prior."""
     prior: float
-    """What the prior counts for it."""
+    """Prior count."""
     mean: float
-    """How likely it is: the posterior mean."""
+    """Posterior mean of its probability."""
     low: float
-    """The ends of the central 90 % credible interval of how likely it is."""
+    """Lower end of the central 90 % credible interval of its probability."""
     high: float
+    """Upper end of that interval."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """How the variable turns out at given values of what it depends on."""
+    """Distribution of a variable at given values of the variables that it depends on."""
 
     given: dict[str, str]
     records: int
@@ -73,134 +73,129 @@ class Row:
 
 @dataclass(frozen=True)
 class FactorTable:
-    """A factor of the variable: a row for each combination of what it depends on."""
+    """A factor of a variable, with a row for each combination of values that it depends on."""
 
     text: str
-    """Such as "P(Y | X, Z)", or "P(Y | do(X), Z)" where X must be set to learn it."""
-    seen: tuple[str, ...]
-    """What it depends on and may be just seen."""
-    done: tuple[str, ...]
-    """What it depends on and must be set."""
+    """The factor as text: "P(Y | X, Z)", or "P(Y | do(X), Z)" if X must be set to learn it."""
+    observed: tuple[str, ...] = field(metadata=in_json(key="seen"))
+    """Variables that it depends on and that may be only observed."""
+    intervened: tuple[str, ...] = field(metadata=in_json(key="done"))
+    """Variables that it depends on and that must be set."""
     under: tuple[str, ...]
-    """What may be set for it to hold, as "do()" and "do(X)"; empty where it is the only factor and
-    holds whatever else is set."""
+    """Interventions under which it holds, as "do()" and "do(X)"; empty for the only factor, which
+    holds under all of them."""
     records: int
-    """How many records count in it."""
+    """Number of records that count in it."""
     rows: tuple[Row, ...]
-    """All in the order of the values; where they are too many, those with most records."""
+    """All rows in the order of the values; if they are too many, those with the most records."""
     under_left_out: int = 0
-    """How many more such sets there are."""
+    """Number of further interventions under which it holds."""
     rows_left_out: int = 0
+    """Number of rows that are left out."""
     records_left_out: int = 0
-    """How many records count in rows that were left out."""
+    """Number of records that count in rows that are left out."""
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """All that it depends on, by name."""
-        return tuple(sorted((*self.seen, *self.done)))
+        """All variables that it depends on, sorted by name."""
+        return tuple(sorted((*self.observed, *self.intervened)))
 
 
 @dataclass(frozen=True)
 class Version:
-    """The factors of a variable as they are with some of the doubtful edges."""
+    """Factors of a variable with some of the doubtful edges."""
 
     probability: float
     tables: tuple[FactorTable, ...]
 
     @property
     def text(self) -> str:
-        """Its factors."""
+        """The factors as text."""
         return " and ".join(table.text for table in self.tables)
 
 
 @dataclass(frozen=True)
-class VariableView:
-    """What is known of a variable; `versions` has one entry unless edges are doubtful."""
+class VariableView(JsonResult):
+    """A variable and its factors; there is one version unless edges are doubtful."""
 
     name: str
     role: Role
     domain: tuple[str, ...]
     versions: tuple[Version, ...]
-    """The likeliest first; none where the belief has no factors, and `notes` say why."""
+    """Versions from the most to the least probable; none if the belief has no factors, and then
+    `notes` say why."""
     versions_left_out: int = 0
     probability_left_out: float = 0.0
-    """How likely those versions are together."""
+    """Probability of all versions that are left out."""
     notes: tuple[str, ...] = ()
     level: float = LEVEL
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        page: dict[str, Any] = to_json(self)
-        return page
-
 
 @dataclass(frozen=True)
-class FormulaView:
-    """The formula of an arm's expected reward, if there is one, and what to know about it."""
+class FormulaView(JsonResult):
+    """The formula of an arm's expected reward, with notes on it."""
 
     arm: str
     text: str
     has_formula: bool
-    """Whether it follows from other factors; else `text` says that it does not."""
+    """True if it follows from other factors; if not, `text` says so."""
     latex: str
     notes: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        page: dict[str, Any] = to_json(self)
-        return page
-
-
-# -- arms ---------------------------------------------------------------------------------------
-
 
 def formula_view(problem: Problem, arm: ArmLike) -> FormulaView:
-    """The formula of one of the problem's arms."""
-    position = problem.arm_index(arm)
-    (formula,) = iter_formulas(problem, problem.arms[position : position + 1])
+    """Return the formula of one of the problem's arms."""
+    index = problem.arm_index(arm)
+    (formula,) = iter_formulas(problem, problem.arms[index : index + 1])
     notes = []
     if problem.edge_priors:
-        notes.append("It is that of the graph with all doubtful edges.")
-    cost = float(problem.payoff.costs[position]) if problem.payoff.has_costs else 0.0
+        notes.append("The formula is for the graph with all doubtful edges.")
+    cost = float(problem.payoff.costs[index]) if problem.payoff.has_costs else 0.0
     if cost:
-        how = "more" if problem.minimise else "less"
-        notes.append(f"The arm costs {format_number(cost)}: its net reward is so much {how}.")
+        direction = "higher" if problem.minimise else "lower"
+        notes.append(
+            f"The arm costs {format_number(cost)}, so its net reward is {direction} by that amount."
+        )
     return FormulaView(
-        str(formula.arm), str(formula), not formula.is_itself, formula.latex(), tuple(notes)
+        arm=str(formula.arm),
+        text=str(formula),
+        has_formula=not formula.is_itself,
+        latex=formula.latex(),
+        notes=tuple(notes),
     )
 
 
-# -- variables ----------------------------------------------------------------------------------
-
-
-def variable_view(belief: Belief, name: str, most_rows: int = MOST_ROWS) -> VariableView:
-    """What a belief knows of a variable, each table with at most so many rows."""
+def variable_view(belief: Belief, name: str, max_rows: int = MAX_ROWS) -> VariableView:
+    """Return the factors of a variable, with at most `max_rows` rows per table."""
     problem = belief.problem
     if name not in problem.positions:
-        raise NotFoundError(f"unknown variable {name!r:.200}{suggestion(name, problem.positions)}")
+        raise NotFoundError(
+            f"unknown variable {name!r:.200}{suggestion(name, problem.positions)}",
+            code="unknown-variable",
+        )
     if isinstance(belief, IndependentArmsBelief):
         versions = list[Version]()
         notes = [f"The graph is too large for a posterior of its factors: {belief.why}."]
     else:
-        versions = _versions(belief.posterior, name, most_rows)
+        versions = _versions(belief.posterior, name, max_rows)
         notes = _notes(belief, name)
-    ranked = sorted(versions, key=lambda version: -version.probability)
-    shown = [one for one in ranked[:MOST_VERSIONS] if one.probability >= _UNLIKELY] or ranked[:1]
-    left_out = ranked[len(shown) :]
+    versions.sort(key=lambda version: -version.probability)
+    likely = [part for part in versions[:MAX_VERSIONS] if part.probability >= _MIN_PROBABILITY]
+    shown = likely or versions[:1]
+    left_out = versions[len(shown) :]
     return VariableView(
-        name,
-        problem.role(name),
-        problem.domains[name],
-        tuple(shown),
-        len(left_out),
-        sum(one.probability for one in left_out),
-        tuple(notes),
+        name=name,
+        role=problem.role(name),
+        domain=problem.domains[name],
+        versions=tuple(shown),
+        versions_left_out=len(left_out),
+        probability_left_out=sum(version.probability for version in left_out),
+        notes=tuple(notes),
     )
 
 
 def _notes(belief: Belief, name: str) -> list[str]:
-    problem, posterior, notes = belief.problem, belief.posterior, []
-    order, v = posterior.model.factors.order, problem.positions[name]
+    order, v, notes = belief.posterior.model.factors.order, belief.problem.positions[name], []
     if not order.useful >> v & 1:
         notes.append("No arm's reward depends on it.")
     elif order.context >> v & 1:
@@ -208,131 +203,133 @@ def _notes(belief: Belief, name: str) -> list[str]:
             "It is seen before the choice, so no arm's reward depends on how often its values come."
         )
     for why, times in belief.unused.get(name, {}).items():
-        does = "does" if times == 1 else "do"
-        notes.append(f"{pluralize(times, 'record')} more {does} not count here: {why}.")
+        verb = "does" if times == 1 else "do"
+        notes.append(f"{pluralize(times, 'further record')} {verb} not count here: {why}.")
     return notes
 
 
-def _versions(posterior: Posterior, name: str, most_rows: int) -> list[Version]:
-    """The versions that are likely enough, with their tables, and the others without."""
+def _versions(posterior: Posterior, name: str, max_rows: int) -> list[Version]:
+    """Return all versions of a variable; only the most likely ones have their tables."""
     factors = posterior.model.factors
     v = factors.positions[name]
-    own = np.flatnonzero(factors.targets == v).tolist()
+    of_variable = np.flatnonzero(factors.targets == v).tolist()
     if posterior.is_settled:
-        joined = {f: factors.keys[f][1] for f in own}
-        return [Version(1.0, _tables(posterior, factors, {f: f for f in own}, joined, most_rows))]
+        components = {f: factors.keys[f][1] for f in of_variable}
+        table_of = {f: f for f in of_variable}
+        return [Version(1.0, _tables(posterior, factors, table_of, components, max_rows))]
     structures = posterior.shared.structures
     chances = posterior.shared.edge_weights.version_chances(posterior.weights())
     numbers = range(int(structures.first[v]), int(structures.first[v + 1]))
-    likely = sorted(numbers, key=lambda m: -chances[m])[:MOST_VERSIONS]
-    found = []
+    likely = sorted(numbers, key=lambda m: -chances[m])[:MAX_VERSIONS]
+    versions = []
     for m in numbers:
         tables: tuple[FactorTable, ...] = ()
         if m in likely:
-            table_of = {f: int(structures.table_of[m, f]) for f in own}
+            table_of = {f: int(structures.table_of[m, f]) for f in of_variable}
             parts = structures.versions[m].tables
-            joined = {f: component for f, (component, _) in zip(own, parts, strict=True)}
-            tables = _tables(posterior, structures.tables, table_of, joined, most_rows)
-        found.append(Version(float(chances[m]), tables))
-    return found
+            components = {
+                f: component for f, (component, _) in zip(of_variable, parts, strict=True)
+            }
+            tables = _tables(posterior, structures.tables, table_of, components, max_rows)
+        versions.append(Version(float(chances[m]), tables))
+    return versions
 
 
 def _tables(
     posterior: Posterior,
     layout: TableLayout,
     table_of: dict[int, int],
-    joined: dict[int, int],
-    most_rows: int,
+    components: dict[int, int],
+    max_rows: int,
 ) -> tuple[FactorTable, ...]:
-    """The tables that stand for these factors of the full graph, each once; where nothing is set,
-    first.
+    """Return the tables of these factors of the full graph, that of do() first.
 
-    `joined` is for each of them the component of the variable: what it shares hidden causes with.
+    `table_of` has the table of each factor: several factors may have the same one. `components` has
+    for each factor the bit set of variables that share hidden causes with the variable.
     """
     factors = posterior.model.factors
     order = factors.order
     by_table: dict[int, list[int]] = {}
     for f, t in table_of.items():
         by_table.setdefault(t, []).append(f)
-    made: list[FactorTable] = []
+    tables: list[FactorTable] = []
     for t, stands_for in by_table.items():
         *scope, v = layout.families[t]
-        # The factor where nothing is set: there all of the scope may as well be just seen.
-        is_seen = factors.numbers[order.key(v, 0)] in stands_for
-        outside = ~joined[stands_for[0]] & ~order.context
-        done = [] if is_seen else [u for u in scope if outside >> u & 1]
+        # In the factor of do(), the whole scope may be only observed.
+        is_observational = factors.numbers[order.key(v, 0)] in stands_for
+        outside = ~components[stands_for[0]] & ~order.context
+        intervened = [] if is_observational else [u for u in scope if outside >> u & 1]
         table = _table(
             posterior,
             layout,
             t,
-            [factors.variables[u] for u in scope if u not in done],
-            [factors.variables[u] for u in done],
-            [] if len(by_table) == 1 else list(_under(posterior, v, stands_for)),
-            most_rows,
+            observed=[factors.variables[u] for u in scope if u not in intervened],
+            intervened=[factors.variables[u] for u in intervened],
+            under=[] if len(by_table) == 1 else _regimes(posterior, v, stands_for),
+            max_rows=max_rows,
         )
-        made.insert(0 if is_seen else len(made), table)
-    return tuple(made)
+        tables.insert(0 if is_observational else len(tables), table)
+    return tuple(tables)
 
 
-def _under(posterior: Posterior, v: int, stands_for: list[int]) -> Iterator[str]:
-    """What may be set for these factors to hold."""
+def _regimes(posterior: Posterior, v: int, stands_for: Sequence[int]) -> list[str]:
+    """Return the interventions under which the variable has one of these factors."""
     factors = posterior.model.factors
-    for cut in factors.sets:
-        if not cut >> v & 1 and factors.numbers[factors.order.key(v, cut)] in stands_for:
-            yield f"do({', '.join(as_text(factors.variables[u]) for u in bits(cut))})"
+    return [
+        f"do({', '.join(as_text(factors.variables[u]) for u in bits(cut))})"
+        for cut in factors.sets
+        if not cut >> v & 1 and factors.numbers[factors.order.key(v, cut)] in stands_for
+    ]
 
 
 def _table(
     posterior: Posterior,
     layout: TableLayout,
     t: int,
-    seen: list[str],
-    done: list[str],
+    *,
+    observed: list[str],
+    intervened: list[str],
     under: list[str],
-    most_rows: int,
+    max_rows: int,
 ) -> FactorTable:
-    problem = posterior.problem
+    domains = posterior.problem.domains
     *scope, name = (posterior.model.factors.variables[u] for u in layout.families[t])
     shape = layout.shapes[t]
     counts = layout.table(posterior.counts, t).reshape(-1, shape[-1])
     prior = layout.table(posterior.prior, t).reshape(-1, shape[-1])
     records = counts.sum(axis=1)
-    chosen = np.arange(len(counts))
-    most = max(1, min(most_rows, MOST_CELLS // shape[-1]))
-    if len(counts) > most:
-        chosen = np.argsort(-records, kind="stable")[:most]
-    parameters = prior[chosen] + counts[chosen]
+    shown = np.arange(len(counts))
+    limit = max(1, min(max_rows, MAX_CELLS // shape[-1]))
+    if len(counts) > limit:
+        shown = np.argsort(-records, kind="stable")[:limit]
+    parameters = prior[shown] + counts[shown]
     means = parameters / parameters.sum(axis=1, keepdims=True)
     intervals = dirichlet_intervals(parameters, LEVEL)
-    # The first axis is there for tables of one row, which have no other.
-    places = np.stack(np.unravel_index(chosen, (1, *shape[:-1])), axis=1)[:, 1:]
-    rows = tuple(
-        Row(
-            {u: problem.domains[u][code] for u, code in zip(scope, place, strict=True)},
-            int(records[r]),
-            _cells(problem.domains[name], counts[r], prior[r], mean, interval),
+    # The first axis is for tables of a single row, which have no other axis.
+    codes = np.stack(np.unravel_index(shown, (1, *shape[:-1])), axis=1)[:, 1:]
+    rows = []
+    for i, r in enumerate(shown.tolist()):
+        columns = (counts[r], prior[r], means[i], intervals[i])
+        cells = zip(domains[name], *(column.tolist() for column in columns), strict=True)
+        rows.append(
+            Row(
+                given={u: domains[u][k] for u, k in zip(scope, codes[i].tolist(), strict=True)},
+                records=int(records[r]),
+                cells=tuple(Cell(label, n, a, mean, *ends) for label, n, a, mean, ends in cells),
+            )
         )
-        for r, place, mean, interval in zip(
-            chosen.tolist(), places.tolist(), means, intervals, strict=True
-        )
-    )
-    given = [f"do({', '.join(map(as_text, done))})"] * bool(done) + [*map(as_text, seen)]
-    text = f"P({as_text(name)}{' | ' if given else ''}{', '.join(given)})"
-    shown = int(records[chosen].sum())
+    conditions = [f"do({', '.join(map(as_text, intervened))})"] * bool(intervened)
+    conditions += map(as_text, observed)
+    bar = " | " if conditions else ""
+    total = int(records.sum())
     return FactorTable(
-        text, tuple(seen), tuple(done), tuple(under[:MOST_SETS]), int(records.sum()), rows,
-        len(under[MOST_SETS:]), len(counts) - len(chosen), int(records.sum()) - shown,
-    )  # fmt: skip
-
-
-def _cells(
-    domain: tuple[str, ...],
-    counts: NDArray[np.int64],
-    prior: NDArray[np.float64],
-    means: NDArray[np.float64],
-    intervals: NDArray[np.float64],
-) -> tuple[Cell, ...]:
-    each = zip(
-        domain, counts.tolist(), prior.tolist(), means.tolist(), intervals.tolist(), strict=True
+        text=f"P({as_text(name)}{bar}{', '.join(conditions)})",
+        observed=tuple(observed),
+        intervened=tuple(intervened),
+        under=tuple(under[:MAX_REGIMES]),
+        records=total,
+        rows=tuple(rows),
+        under_left_out=len(under[MAX_REGIMES:]),
+        rows_left_out=len(counts) - len(shown),
+        records_left_out=total - int(records[shown].sum()),
     )
-    return tuple(Cell(label, n, alpha, mean, *ends) for label, n, alpha, mean, ends in each)

@@ -1,23 +1,24 @@
-"""Where an experiment stands, and how it came there, as a picture: numbers first, drawing second.
+"""Charts of an experiment, an explanation and a rehearsal: first the numbers, then the drawing.
 
-For each context the interval of every arm and P(best) along the journal; below them the expected
-regret of stopping, and the regret of the decisions so far as estimated today. Where there are many
-arms, those that matter are drawn and the others are summed up.
+The chart of an experiment has a row for each context, with the interval of every arm and P(best)
+along the journal. Below are the expected loss per round of stopping, and the regret of the
+decisions so far, as estimated today. If there are many arms, the most relevant are drawn, and the
+others are summed up.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.document import pluralize
+from dowise._core.types import FloatArray, IntArray
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.counters import PlayCounts
@@ -40,112 +41,116 @@ from dowise.plotting.figures import (
 )
 from dowise.problem import Problem
 
-MOST_ARMS = 12
-OTHERS = "others"
+MAX_ARMS = 12  # in a chart
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+_WIDTH = 10.0  # inches
+_LINE_HEIGHT, _FRAME_HEIGHT, _MIN_HEIGHT = 0.17, 1.15, 2.1  # inches: of a line, around it, at least
+_MIN_LAST, _MIN_EVER = 0.04, 0.3  # P(best), at the end or ever, above which a line has a label
+_MAX_POINTS = 1000
+_SHORT_NAME, _NAME_WIDTH, _MAX_NAME_LINES = 16, 36, 3  # characters of an arm's name, and lines
+_LABEL_WIDTH = 62  # characters of a line below an axis
+_TITLE_WIDTH = 46  # characters of a line above: a panel is half of the chart without the names
+
+Styles = dict[int, SeriesStyle]
+"""Style of each arm by its index among the problem's, the same in all panels."""
+
+
+# -- numbers ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalData:
-    """The arms of one panel, in the order of the problem, those of `MOST_ARMS` that matter most."""
+class ArmIntervals:
+    """Intervals of the arms of one panel: at most `MAX_ARMS`, in the order of the problem."""
 
     title: str
-    along: str
-    """What the axis says: what the mark means, and what the means are of."""
-    places: Integers
-    """Where these arms stand among the problem's."""
+    axis_label: str
+    """What the marked arm is, and what the means are of."""
+    indices: IntArray
+    """Indices of these arms among the problem's."""
     arms: tuple[str, ...]
-    mean: Floats
-    low: Floats
-    high: Floats
-    best: Floats
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    best: FloatArray
     marked: int | None
-    """The place in this list of the leader, or of what was chosen; None where leaders tie."""
+    """Position in this list of the leader or the chosen arm; None if leaders tie."""
     left_out: int
-    """How many other arms there are."""
+    """Number of other arms."""
 
 
 @dataclass(frozen=True, eq=False)
-class ContextData:
-    """One context: the intervals of its arms, and P(best) at each point of the journal."""
+class ContextChart:
+    """Numbers of one context: intervals of its arms, and P(best) at each point of the journal."""
 
-    intervals: IntervalData
-    best: Floats
-    """(points, arms), the arms as in `intervals`."""
-    others: Floats | None
-    """Of all other arms together; None where there are none."""
+    intervals: ArmIntervals
+    best: FloatArray
+    """P(best) of each arm: (points, arms), the arms as in `intervals`."""
+    best_of_others: FloatArray | None
+    """P(best) of all other arms together; None if there are none."""
 
 
 @dataclass(frozen=True, eq=False)
-class FigureData:
-    """All numbers of the picture."""
+class StatusChart:
+    """All numbers of the chart of an experiment."""
 
     title: str
-    unit: str
-    """What means and regrets are in."""
-    contexts: tuple[ContextData, ...]
-    outcomes: Integers
-    """How many outcomes were known at each point of the journal."""
-    stopping: Floats
-    """What stopping there was expected to cost a round."""
-    decisions: Integers
-    """The numbers of the decisions whose arm and context are known and judged today."""
-    regret: Floats
-    """What each of them is expected to have cost, by today's posterior."""
+    contexts: tuple[ContextChart, ...]
+    outcomes: IntArray
+    """Number of known outcomes at each point of the journal."""
+    stopping: FloatArray
+    """Expected loss per round of stopping at each point."""
+    decisions: IntArray
+    """Numbers of the decisions whose arm and context are among those of the chart."""
+    regret: FloatArray
+    """Expected loss of each of these decisions, by today's posterior."""
     tolerance: float | None = None
 
-    @property
-    def cumulative_regret(self) -> Floats:
-        """Of all decisions up to each."""
-        total: Floats = np.cumsum(self.regret)
-        return total
 
-
-def figure_data(
+def status_chart(
     status: Status, history: History, cases: Iterable[Case], tolerance: float | None = None
-) -> FigureData:
-    """The numbers of the picture, of contexts that the history has."""
-    panels = []
+) -> StatusChart:
+    """Return the chart of an experiment, in the contexts of its history."""
+    by_context: dict[tuple[str, ...] | None, ArmSummary] = {
+        tuple(arms.context.values()): arms for arms in status.contexts
+    }
+    charts = []
     for c, context in enumerate(history.contexts):
-        one = next((one for one in status.contexts if one.context == context), None)
-        if one is None:
-            raise DowiseError(f"the status has no context {context}: take both of one experiment")
-        panels.append(_context(status.problem, one, history.best[:, c]))
-    decisions, regret = _regrets(status, cases)
-    done, pending = pluralize(status.counts["done"], "outcome"), status.counts["pending"]
-    title = f"{status.name}: {done}, {pending:,} pending"
-    if len(panels) < len(status.contexts):
-        title += f"; the context{'' if len(panels) == 1 else 's'} that came most often"
-    return FigureData(
-        title,
-        _unit(status.problem),
-        tuple(panels),
-        history.outcomes,
-        history.expected_regret_of_stopping,
-        decisions,
-        regret,
-        tolerance,
+        arms = by_context.get(tuple(context.values()))
+        if arms is None or arms.context != context:
+            raise DowiseError(
+                f"the status has no context {context}: take both of one experiment",
+                code="wrong-problem",
+            )
+        charts.append(_context_chart(status.problem, arms, history.best[:, c]))
+    plays, indices = PlayCounts(status.problem), {a: i for i, a in enumerate(status.problem.arms)}
+    numbers, regrets = [], list[float]()
+    for case in cases:
+        arms, i = by_context.get(plays.context(case)), indices.get(case.arm)
+        if case.status in ("done", "pending") and arms is not None and i is not None:
+            numbers.append(case.id)
+            regrets.append(arms.regret[i])
+    outcomes, pending = pluralize(status.counts["done"], "outcome"), status.counts["pending"]
+    title = f"{status.name}: {outcomes}, {pending:,} pending"
+    if len(charts) < len(status.contexts):
+        title += f"; the most frequent context{'' if len(charts) == 1 else 's'}"
+    return StatusChart(
+        title=title,
+        contexts=tuple(charts),
+        outcomes=history.outcomes,
+        stopping=history.expected_regret_of_stopping,
+        decisions=np.array(numbers, dtype=np.int64),
+        regret=np.array(regrets, dtype=np.float64),
+        tolerance=tolerance,
     )
 
 
-def intervals_then(explanation: Explanation) -> IntervalData:
-    """The numbers of an explanation's picture: the arms as they looked when it was decided."""
+def explanation_chart(explanation: Explanation) -> ArmIntervals:
+    """Return the intervals of the arms as they looked when a decision was made."""
     decision, then = explanation.decision, explanation.then
-    place = decision.problem.arm_index(decision.arm)
-    where = f", {context_text(then)}" if then.context else ""
-    title, along = f"decision {decision.id}{where}", f"▸ chosen; {_unit(decision.problem)}"
-    return _intervals(then, title, along, place, then.best)
-
-
-def draw(data: FigureData | IntervalData, path: str | Path) -> None:
-    """Draw the numbers to a .png, .svg or .pdf file."""
-
-    if isinstance(data, IntervalData):
-        draw_intervals(data, path)
-    else:
-        draw_status(data, path)
+    context = f", {context_text(then)}" if then.context else ""
+    title, axis_label = f"decision {decision.id}{context}", f"▸ chosen; {_unit(decision.problem)}"
+    chosen = decision.problem.arm_index(decision.arm)
+    return _arm_intervals(then, title, axis_label, chosen, then.best)
 
 
 def _unit(problem: Problem) -> str:
@@ -153,110 +158,89 @@ def _unit(problem: Problem) -> str:
     return f"mean {problem.reward}{net}{', smaller is better' if problem.minimise else ''}"
 
 
-def _context(problem: Problem, one: ArmSummary, best: Floats) -> ContextData:
-    same, says = one.leaders, "▸ looks best"
-    if len(same) > 1:
-        is_all = len(same) == len(one.arms)
-        says = "nothing tells the arms apart" if is_all else f"{len(same)} arms tie for the best"
-    along = f"{says}; {_unit(problem)}"
-    intervals = _intervals(one, context_text(one), along, one.leader, best.max(axis=0))
-    if len(same) > 1:
+def _context_chart(problem: Problem, arms: ArmSummary, best: FloatArray) -> ContextChart:
+    ties, mark = len(arms.leaders), "▸ looks best"
+    if ties > 1:
+        all_tie = ties == len(arms.arms)
+        mark = "nothing tells the arms apart" if all_tie else f"{ties} arms tie for the best"
+    axis_label = f"{mark}; {_unit(problem)}"
+    title, relevance = context_text(arms), best.max(axis=0)
+    intervals = _arm_intervals(arms, title, axis_label, arms.leader, relevance)
+    if ties > 1:
         intervals = replace(intervals, marked=None)
-    own = best[:, intervals.places]
-    others = 1 - own.sum(axis=1) if intervals.left_out else None
-    return ContextData(intervals, own, others)
+    drawn = best[:, intervals.indices]
+    return ContextChart(intervals, drawn, 1 - drawn.sum(axis=1) if intervals.left_out else None)
 
 
-def _intervals(
-    one: ArmSummary, title: str, along: str, marked: int, interest: Floats
-) -> IntervalData:
-    """The marked arm, and those with the largest `interest`, today's P(best) deciding ties."""
-    order = np.lexsort((np.arange(len(one.arms)), -one.best, -np.maximum(interest, one.best)))
-    first: Sequence[int] = [marked, *(a for a in order.tolist() if a != marked)][:MOST_ARMS]
-    places = np.array(sorted(first))
-    return IntervalData(
-        title,
-        along,
-        places,
-        tuple(str(one.arms[a]) for a in places),
-        one.mean[places],
-        one.low[places],
-        one.high[places],
-        one.best[places],
-        int(np.flatnonzero(places == marked)[0]),
-        len(one.arms) - len(places),
+def _arm_intervals(
+    arms: ArmSummary, title: str, axis_label: str, marked: int, relevance: FloatArray
+) -> ArmIntervals:
+    """Select the marked arm and the most relevant ones; today's P(best) decides ties."""
+    order = np.lexsort((np.arange(len(arms.arms)), -arms.best, -np.maximum(relevance, arms.best)))
+    selected = [marked, *(i for i in order.tolist() if i != marked)][:MAX_ARMS]
+    indices = np.array(sorted(selected))
+    return ArmIntervals(
+        title=title,
+        axis_label=axis_label,
+        indices=indices,
+        arms=tuple(str(arms.arms[i]) for i in indices),
+        mean=arms.mean[indices],
+        low=arms.low[indices],
+        high=arms.high[indices],
+        best=arms.best[indices],
+        marked=sorted(selected).index(marked),
+        left_out=len(arms.arms) - len(indices),
     )
 
 
-def _regrets(status: Status, cases: Iterable[Case]) -> tuple[Integers, Floats]:
-    """Of every decision that was played what it is expected to have cost, by today's posterior."""
-    came = PlayCounts(status.problem)
-    regrets = {tuple(one.context.values()): one.regret for one in status.contexts}
-    places = {arm: a for a, arm in enumerate(status.problem.arms)}
-    found = []
-    for case in cases:
-        context = came.context(case)
-        if case.status in ("done", "pending") and context in regrets and case.arm in places:
-            found.append((case.id, regrets[context][places[case.arm]]))
-    return (
-        np.array([number for number, _ in found], dtype=np.int64),
-        np.array([regret for _, regret in found], dtype=np.float64),
-    )
+# -- an experiment and an explanation -------------------------------------------------------------
 
 
-_WIDTH = 10.0
-_LINE, _REST, _LOWEST = 0.17, 1.15, 2.1  # inches: for a line of names, and of a panel
-_NAMED, _ONCE_NAMED = 0.04, 0.3  # a line is named if it ends above one, or ever was above the other
-_MOST_POINTS = 1000
-_LONG, _LINE_LENGTH, _MOST_LINES = 16, 36, 3  # characters of an arm's name, and lines
-_LABEL_LENGTH = 62  # characters of a line below an axis
-_TITLE_LENGTH = 46  # and above one: a panel is half the picture, less the names of the arms
-
-
-def draw_status(data: FigureData, path: str | Path) -> None:
-    """Draw the status of an experiment to a file."""
+def draw_status(chart: StatusChart, path: str | Path) -> None:
+    """Draw the chart of an experiment to a .png, .svg or .pdf file."""
     path = check_path(path)
-    arms = sorted({arm for each in data.contexts for arm in each.intervals.places.tolist()})
-    styles = {arm: SeriesStyle.from_index(i) for i, arm in enumerate(arms)}
-    heights = [_height(context.intervals) for context in data.contexts] + [2.6]
+    styles = _styles(sorted({i for c in chart.contexts for i in c.intervals.indices.tolist()}))
+    heights = [_height(context.intervals) for context in chart.contexts] + [2.6]
     with figure_style():
         figure = new_figure(_WIDTH, sum(heights) + 0.3)
-        ratios = {"height_ratios": heights}
-        grid = figure.subplots(len(heights), 2, squeeze=False, gridspec_kw=ratios)
-        figure.suptitle(data.title, fontsize=11, color=INK, x=0.01, ha="left")
-        for axes, context in zip(grid, data.contexts, strict=False):
-            _draw_arms(axes[0], context.intervals, styles)
-            _draw_best(axes[1], data, context, styles)
-        _draw_stopping(grid[-1, 0], data)
-        _draw_regret(grid[-1, 1], data)
+        grid = figure.subplots(
+            len(heights), 2, squeeze=False, gridspec_kw={"height_ratios": heights}
+        )
+        figure.suptitle(chart.title, fontsize=11, color=INK, x=0.01, ha="left")
+        for (left, right), context in zip(grid, chart.contexts, strict=False):
+            _draw_intervals(left, context.intervals, styles)
+            _draw_best(right, chart, context, styles)
+        _draw_stopping(grid[-1, 0], chart)
+        _draw_regret(grid[-1, 1], chart)
     save_figure(figure, path)
 
 
-def draw_intervals(data: IntervalData, path: str | Path) -> None:
-    """Draw the intervals of the arms to a file."""
+def draw_intervals(chart: ArmIntervals, path: str | Path) -> None:
+    """Draw intervals of arms to a .png, .svg or .pdf file."""
     path = check_path(path)
-    styles = {arm: SeriesStyle.from_index(i) for i, arm in enumerate(data.places.tolist())}
     with figure_style():
-        figure = new_figure(7.0, _height(data))
-        _draw_arms(figure.subplots(), data, styles)
+        figure = new_figure(7.0, _height(chart))
+        _draw_intervals(figure.subplots(), chart, _styles(chart.indices.tolist()))
     save_figure(figure, path)
 
 
-def _height(data: IntervalData) -> float:
-    lines = max(len(_wrapped(arm)) for arm in data.arms)
-    above = _LINE * (len(_title(data.title)) - 1)
-    return above + max(_LOWEST, (_LINE * lines + 0.1) * len(data.arms) + _REST)
+def _styles(arms: Iterable[int]) -> Styles:
+    return {arm: SeriesStyle.from_index(i) for i, arm in enumerate(arms)}
 
 
-# -- the panels ---------------------------------------------------------------------------------
+def _height(chart: ArmIntervals) -> float:
+    lines = max(len(_wrap_name(arm)) for arm in chart.arms)
+    title = _LINE_HEIGHT * (len(_wrap_title(chart.title)) - 1)
+    rows = (_LINE_HEIGHT * lines + 0.1) * len(chart.arms)
+    return title + max(_MIN_HEIGHT, rows + _FRAME_HEIGHT)
 
 
-def _draw_arms(axes: Any, data: IntervalData, styles: dict[int, SeriesStyle]) -> None:
-    """A bar from low to high for each arm, the first on top, with its mean and P(best)."""
-    for row, place in enumerate(data.places.tolist()):
-        style, is_marked = styles[place], row == data.marked
+def _draw_intervals(axes: Any, chart: ArmIntervals, styles: Styles) -> None:
+    """Draw a bar from low to high for each arm, the first on top, with its mean and P(best)."""
+    for row, arm in enumerate(chart.indices.tolist()):
+        style, is_marked = styles[arm], row == chart.marked
         axes.plot(
-            [data.low[row], data.high[row]],
+            [chart.low[row], chart.high[row]],
             [row, row],
             color=style.colour,
             alpha=0.9,
@@ -264,9 +248,10 @@ def _draw_arms(axes: Any, data: IntervalData, styles: dict[int, SeriesStyle]) ->
             solid_capstyle="butt",
         )
         marker = {"color": style.colour, "markersize": 6.5, "markeredgecolor": "white"}
-        axes.plot(data.mean[row], row, style.marker, **marker)
+        axes.plot(chart.mean[row], row, style.marker, **marker)
+        best = float(chart.best[row])
         axes.annotate(
-            _chance(float(data.best[row])),
+            "<0.01" if 0 < best < 0.005 else f"{best:.2f}",
             (1.01, row),
             xycoords=("axes fraction", "data"),
             fontsize=8,
@@ -275,45 +260,47 @@ def _draw_arms(axes: Any, data: IntervalData, styles: dict[int, SeriesStyle]) ->
             annotation_clip=False,
         )
     axes.annotate("P(best)", (1.01, 1.02), xycoords="axes fraction", fontsize=8, color=GREY)
-    axes.set_yticks(range(len(data.arms)), _row_names(data))
-    axes.set_ylim(len(data.arms) - 0.4, -0.6)
-    margin = 0.06 * (float(data.high.max() - data.low.min()) or 1.0)
-    axes.set_xlim(float(data.low.min()) - margin, float(data.high.max()) + margin)
-    plural = "" if data.left_out == 1 else "s"
-    more = [f"{data.left_out:,} other arm{plural} not drawn"] if data.left_out else []
-    along = wrap(f"{data.along}, with its 90\u00a0% interval", _LABEL_LENGTH)
-    finish_axes(axes, "\n".join(_title(data.title)), "\n".join([*along, *more]), grid="x")
-    axes.tick_params(axis="y", labelsize=8.5 if _are_short(data) else 7.5)
+    names = ["\n".join(_wrap_name(arm)) for arm in chart.arms]
+    if not _are_short(chart):  # numbers stand for them at the ends of lines
+        names = [f"{i + 1}  {name}" for i, name in enumerate(names)]
+    names = [f"▸ {name}" if i == chart.marked else name for i, name in enumerate(names)]
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    margin = 0.06 * (float(chart.high.max() - chart.low.min()) or 1.0)
+    axes.set_xlim(float(chart.low.min()) - margin, float(chart.high.max()) + margin)
+    label = wrap(f"{chart.axis_label}, with its 90\u00a0% interval", _LABEL_WIDTH)
+    if chart.left_out:
+        label.append(f"{pluralize(chart.left_out, 'other arm')} not drawn")
+    finish_axes(axes, "\n".join(_wrap_title(chart.title)), "\n".join(label), grid="x")
+    axes.tick_params(axis="y", labelsize=8.5 if _are_short(chart) else 7.5)
 
 
-def _draw_best(
-    axes: Any, data: FigureData, context: ContextData, styles: dict[int, SeriesStyle]
-) -> None:
-    """P(best) of each arm along the journal."""
-    arms, ends = context.intervals, []
-    names = arms.arms if _are_short(arms) else [str(i + 1) for i in range(len(arms.arms))]
-    for i, (name, place) in enumerate(zip(names, arms.places.tolist(), strict=True)):
-        style, chances = styles[place], context.best[:, i]
-        _draw_line(axes, data.outcomes, chances, style.colour, style.dashes)
-        if chances[-1] > _NAMED or chances.max() > _ONCE_NAMED:
+def _draw_best(axes: Any, chart: StatusChart, context: ContextChart, styles: Styles) -> None:
+    """Draw P(best) of each arm along the journal."""
+    intervals, ends = context.intervals, []
+    for i, arm in enumerate(intervals.indices.tolist()):
+        style, chances = styles[arm], context.best[:, i]
+        _draw_line(axes, chart.outcomes, chances, style.colour, style.dashes)
+        if chances[-1] > _MIN_LAST or chances.max() > _MIN_EVER:
+            name = intervals.arms[i] if _are_short(intervals) else str(i + 1)
             ends.append((float(chances[-1]), name, style.colour))
-    if context.others is not None:
-        _draw_line(axes, data.outcomes, context.others, GREY, (0, (1, 2)))
-        ends.append((float(context.others[-1]), OTHERS, GREY))
+    if context.best_of_others is not None:
+        _draw_line(axes, chart.outcomes, context.best_of_others, GREY, (0, (1, 2)))
+        ends.append((float(context.best_of_others[-1]), "others", GREY))
     axes.set_ylim(-0.02, 1.03)
-    label_ends(axes, ends, 0.14 / (_height(arms) - _REST + 0.4))
-    finish_axes(axes, "P(best) along the way", "outcomes known")
-    _start_at_zero(axes, data.outcomes)
+    label_ends(axes, ends, 0.14 / (_height(intervals) - _FRAME_HEIGHT + 0.4))
+    finish_axes(axes, "P(best) over time", "known outcomes")
+    _start_at_zero(axes, chart.outcomes)
 
 
-def _draw_stopping(axes: Any, data: FigureData) -> None:
-    _draw_line(axes, data.outcomes, data.stopping, COLOURS[0])
-    top = float(data.stopping.max())
-    if data.tolerance is not None:
-        axes.axhline(data.tolerance, color=COLOURS[1], linestyle=DASHES[1], linewidth=1.2)
+def _draw_stopping(axes: Any, chart: StatusChart) -> None:
+    _draw_line(axes, chart.outcomes, chart.stopping, COLOURS[0])
+    top = float(chart.stopping.max())
+    if chart.tolerance is not None:
+        axes.axhline(chart.tolerance, color=COLOURS[1], linestyle=DASHES[1], linewidth=1.2)
         axes.annotate(
             "tolerance",
-            (0.99, data.tolerance),
+            (0.99, chart.tolerance),
             xycoords=("axes fraction", "data"),
             fontsize=8,
             color=COLOURS[1],
@@ -322,185 +309,160 @@ def _draw_stopping(axes: Any, data: FigureData) -> None:
             zorder=5,
             bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
         )
-        top = max(top, data.tolerance)
+        top = max(top, chart.tolerance)
     axes.set_ylim(0, 1.1 * top or 1.0)
-    finish_axes(axes, "Expected regret of stopping, a round", "outcomes known")
-    _start_at_zero(axes, data.outcomes)
+    finish_axes(axes, "Expected loss per round if you stop", "known outcomes")
+    _start_at_zero(axes, chart.outcomes)
 
 
-def _draw_regret(axes: Any, data: FigureData) -> None:
-    total, step = data.cumulative_regret, max(1, len(data.decisions) // _MOST_POINTS)
+def _draw_regret(axes: Any, chart: StatusChart) -> None:
+    total, step = np.cumsum(chart.regret), max(1, len(chart.decisions) // _MAX_POINTS)
     if len(total):
-        _draw_line(axes, data.decisions[::-step][::-1], total[::-step][::-1], COLOURS[2])
+        _draw_line(axes, chart.decisions[::-step][::-1], total[::-step][::-1], COLOURS[2])
         axes.set_ylim(0, 1.1 * float(total[-1]) or 1.0)
     finish_axes(axes, "Regret of the decisions so far, as estimated today", "decision")
-    _start_at_zero(axes, data.decisions)
+    _start_at_zero(axes, chart.decisions)
 
 
-# -- their parts --------------------------------------------------------------------------------
+def _draw_line(axes: Any, x: Any, y: Any, colour: str, dashes: Any = "-") -> None:
+    marker = "o" if len(x) == 1 or np.ptp(x) == 0 else None
+    axes.plot(x, y, color=colour, linestyle=dashes, linewidth=1.7, marker=marker, clip_on=False)
 
 
-def _draw_line(axes: Any, along: Any, up: Any, colour: str, dashes: Any = "-") -> None:
-    marker = "o" if len(along) == 1 or np.ptp(along) == 0 else None
-    axes.plot(
-        along, up, color=colour, linestyle=dashes, linewidth=1.7, marker=marker, clip_on=False
-    )
-
-
-def _start_at_zero(axes: Any, places: Any) -> None:
-    axes.set_xlim(0, max(float(places.max()) if len(places) else 0.0, 1.0))
+def _start_at_zero(axes: Any, x: IntArray) -> None:
+    axes.set_xlim(0, max(float(x.max()) if len(x) else 0.0, 1.0))
     axes.xaxis.get_major_locator().set_params(integer=True)
 
 
-def _row_names(data: IntervalData) -> list[str]:
-    """Names of the rows, numbered where they are too long for the ends of lines."""
-    names = ["\n".join(_wrapped(arm)) for arm in data.arms]
-    if not _are_short(data):
-        names = [f"{i + 1}  {name}" for i, name in enumerate(names)]
-    return [f"▸ {name}" if i == data.marked else name for i, name in enumerate(names)]
+def _are_short(chart: ArmIntervals) -> bool:
+    return max(map(len, chart.arms)) <= _SHORT_NAME
 
 
-def _are_short(data: IntervalData) -> bool:
-    return max(map(len, data.arms)) <= _LONG
+def _wrap_title(context: str) -> list[str]:
+    return _wrap_name(context or "All arms", _TITLE_WIDTH)
 
 
-def _title(context: str) -> list[str]:
-    return _wrapped(context or "All arms", _TITLE_LENGTH)
-
-
-def _wrapped(name: str, length: int = _LINE_LENGTH) -> list[str]:
-    """A name in a few lines, broken where a word ends: at a space, or after one of = , ( _ -."""
+def _wrap_name(name: str, width: int = _NAME_WIDTH) -> list[str]:
+    """Break a name into a few lines at the ends of words: at spaces, or after = , ( _ or -."""
     lines = [""]
     for word in re.findall(r".+?(?:[\s=,(_-]+|$)", name, re.DOTALL):
-        if len(word.rstrip()) <= length < len(lines[-1] + word.rstrip()):
+        if len(word.rstrip()) <= width < len(lines[-1] + word.rstrip()):
             lines.append("")
-        whole = lines.pop() + word
-        while len(whole.rstrip()) > length:  # a word that is longer than a line
-            lines.append(whole[:length])
-            whole = whole[length:]
-        lines.append(whole)
+        line = lines.pop() + word
+        while len(line.rstrip()) > width:  # a word that is longer than a line
+            lines.append(line[:width])
+            line = line[width:]
+        lines.append(line)
     lines = [line.strip() for line in lines if line.strip()]
-    if len(lines) <= _MOST_LINES:
+    if len(lines) <= _MAX_NAME_LINES:
         return lines
-    return [*lines[: _MOST_LINES - 1], f"{lines[_MOST_LINES - 1][: length - 1]}…"]
+    return [*lines[: _MAX_NAME_LINES - 1], f"{lines[_MAX_NAME_LINES - 1][: width - 1]}…"]
 
 
-def _chance(share: float) -> str:
-    return "<0.01" if 0 < share < 0.005 else f"{share:.2f}"
+# -- a rehearsal ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """One curve, with the range that holds 90 % of the worlds where it has one."""
+class Curve:
+    """A curve over the rounds, perhaps with the range of 90 % of the worlds."""
 
     label: str
-    middle: Floats
-    low: Floats | None = None
-    high: Floats | None = None
-    is_aside: bool = False
-    """Whether it is there for comparison only."""
+    middle: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    is_reference: bool = False
+    """True if it is drawn for comparison only."""
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
-    """One plot of the figure."""
+class ChartPanel:
+    """A panel of the chart of a rehearsal."""
 
     title: str
-    lines: tuple[Line, ...]
+    curves: tuple[Curve, ...]
     is_share: bool = False
-    """Whether its numbers are shares, between 0 and 1."""
+    """True if its numbers are shares, between 0 and 1."""
 
 
-@dataclass(frozen=True, eq=False)
-class RehearsalFigure:
-    """What is to be drawn."""
-
-    title: str
-    rounds: NDArray[np.int64]
-    panels: tuple[Panel, ...]
-
-
-def rehearsal_figure(rehearsal: Rehearsal) -> RehearsalFigure:
-    """The numbers of the picture."""
+def rehearsal_title(rehearsal: Rehearsal) -> str:
+    """Return the title of the chart of a rehearsal."""
     name = rehearsal.problem.name or "the problem"
     late = f", outcomes {pluralize(rehearsal.delay, 'round')} late" if rehearsal.delay else ""
     worlds = pluralize(rehearsal.worlds, "world")
-    title = f"{name}: {rehearsal.policy} in {worlds} drawn from the prior{late}"
-    if rehearsal.worlds > 1:
-        title += "   (mean, and the range of 90 % of worlds)"
-    return RehearsalFigure(title, rehearsal.rounds, _panels(rehearsal))
+    averaged = "   (mean, and the range of 90 % of worlds)" if rehearsal.worlds > 1 else ""
+    return f"{name}: {rehearsal.policy} in {worlds} drawn from the prior{late}{averaged}"
 
 
-def _panels(rehearsal: Rehearsal) -> tuple[Panel, ...]:
+def rehearsal_panels(rehearsal: Rehearsal) -> tuple[ChartPanel, ...]:
+    """Return the panels of the chart of a rehearsal."""
     looks, tolerance = rehearsal.curve(), exact_number(rehearsal.tolerance)
 
-    def numbers(name: str) -> Floats:
+    def numbers(name: str) -> FloatArray:
         return np.array([look[name] for look in looks])
 
-    def spread(name: str, label: str) -> Line:
-        parts = ("mean", "low", "high")
-        middle, low, high = (
-            np.array([getattr(look[name], part) for look in looks]) for part in parts
-        )
-        return Line(label, middle, low, high) if rehearsal.worlds > 1 else Line(label, middle)
+    def summary(name: str, label: str) -> Curve:
+        middle, low, high = np.array(
+            [(look[name].mean, look[name].low, look[name].high) for look in looks]
+        ).T
+        return Curve(label, middle, low, high) if rehearsal.worlds > 1 else Curve(label, middle)
 
     limit = np.full(len(looks), rehearsal.tolerance)
     everywhere = " in every context" if rehearsal.problem.context else ""
     return (
-        Panel(
+        ChartPanel(
             "regret so far",
             (
-                spread("regret", rehearsal.policy),
-                Line("at random", numbers("at_random"), is_aside=True),
+                summary("regret", rehearsal.policy),
+                Curve("at random", numbers("at_random"), is_reference=True),
             ),
         ),
-        Panel(
-            "what stopping now costs a round",
+        ChartPanel(
+            "loss per round if you stop",
             (
-                spread("stopping", "expected"),
-                Line("true", np.array([look["cost"].mean for look in looks])),
-                Line(f"tolerance {tolerance}", limit, is_aside=True),
+                summary("stopping", "expected"),
+                Curve("true", summary("cost", "true").middle),
+                Curve(f"tolerance {tolerance}", limit, is_reference=True),
             ),
         ),
-        Panel(
+        ChartPanel(
             f"is what looks best the best{everywhere}?",
             (
-                spread("sure", "believed probability"),
-                Line("share of worlds where it is", numbers("best")),
-                Line(f"… within {tolerance}", numbers("nearly_best"), is_aside=True),
+                summary("sure", "believed probability"),
+                Curve("share of worlds where it is", numbers("best")),
+                Curve(f"… within {tolerance}", numbers("nearly_best"), is_reference=True),
             ),
             is_share=True,
         ),
-        Panel(
+        ChartPanel(
             "worlds in which the advice was to stop",
-            (Line(f"tolerance {tolerance}", numbers("stopped")),),
+            (Curve(f"tolerance {tolerance}", numbers("stopped")),),
             is_share=True,
         ),
     )
 
 
-def draw_rehearsal(figure: RehearsalFigure, path: str | Path) -> None:
-    """Draw a rehearsal to a .svg, .png or .pdf file."""
+def draw_rehearsal(rehearsal: Rehearsal, path: str | Path) -> None:
+    """Draw the chart of a rehearsal to a .png, .svg or .pdf file."""
     path = check_path(path)
     with figure_style():
-        drawing = new_figure(9.0, 6.4)
-        drawing.suptitle(figure.title, fontsize=10, color=INK, x=0.01, ha="left")
-        grid = drawing.subplots(2, 2, sharex=True)
-        for axes, panel in zip(grid.flat, figure.panels, strict=True):
-            _draw_panel(axes, figure.rounds, panel)
+        figure = new_figure(9.0, 6.4)
+        figure.suptitle(rehearsal_title(rehearsal), fontsize=10, color=INK, x=0.01, ha="left")
+        grid = figure.subplots(2, 2, sharex=True)
+        for axes, panel in zip(grid.flat, rehearsal_panels(rehearsal), strict=True):
+            _draw_panel(axes, rehearsal.rounds, panel)
         for axes in grid[1]:
             axes.set_xlabel("round")
-    save_figure(drawing, path)
+    save_figure(figure, path)
 
 
-def _draw_panel(axes: Any, rounds: NDArray[np.int64], panel: Panel) -> None:
+def _draw_panel(axes: Any, rounds: IntArray, panel: ChartPanel) -> None:
     styles = iter(zip(COLOURS, DASHES, strict=False))
-    for line in panel.lines:
-        colour, dashes = (GREY, ":") if line.is_aside else next(styles)
-        if line.low is not None and line.high is not None:
-            axes.fill_between(rounds, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+    for curve in panel.curves:
+        colour, dashes = (GREY, ":") if curve.is_reference else next(styles)
+        if curve.low is not None and curve.high is not None:
+            axes.fill_between(rounds, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
         axes.plot(
-            rounds, line.middle, color=colour, linestyle=dashes, linewidth=1.8, label=line.label
+            rounds, curve.middle, color=colour, linestyle=dashes, linewidth=1.8, label=curve.label
         )
     axes.set_xlim(rounds[0], rounds[-1])
     axes.xaxis.set_major_formatter(lambda number, _: exact_number(number))

@@ -1,8 +1,8 @@
 """Rehearsal of an experiment in worlds drawn from the prior.
 
-Each world is asked and told by the same code as a live experiment, on a store in memory. It shows
-what to expect before anything is done to anybody: how much regret, how certain the result will be
-and how rightly so, and after how many rounds the advice is to stop.
+Each world is asked and told by the same code as a live experiment, on a store in memory. The result
+shows what to expect before anything is done to anyone: the regret, how certain the result will be
+and how often it will be right, and after how many rounds the advice is to stop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dowise._core.codec import to_json
 from dowise._core.document import (
@@ -30,6 +29,7 @@ from dowise._core.document import (
     pluralize,
 )
 from dowise._core.rng import stream
+from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise._core.validation import check_integer, check_number
 from dowise.belief import Belief
 from dowise.environments import Environment, WorldOptions
@@ -44,16 +44,14 @@ from dowise.policies.registry import import_policies, imported_modules, policy_f
 from dowise.problem import Problem
 from dowise.simulation.executors import run_jobs
 
-RANGE = (0.05, 0.95)  # of the worlds
+QUANTILES = (0.05, 0.5, 0.95)  # over worlds: low, median, high
 _MAX_POINTS = 11  # of the curves in a document
-_EXACT = 1e-12  # a regret below this is none
-
-Floats = NDArray[np.float64]
+_ROUNDING = 1e-12  # a regret up to this is none
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A number over worlds: its mean, its median, and the range that holds 90 % of them."""
+class WorldSummary:
+    """Summary of a number over worlds: its mean, its median, and the range of 90 % of them."""
 
     mean: float
     median: float
@@ -61,17 +59,10 @@ class Spread:
     high: float
 
     @classmethod
-    def of(cls, numbers: Floats) -> Spread:
-        """Quantiles are numbers that occurred, so that one that never comes may be infinite."""
-        low, median, high = np.quantile(
-            numbers, [RANGE[0], 0.5, RANGE[1]], method="inverted_cdf"
-        ).tolist()
+    def from_worlds(cls, numbers: FloatArray) -> WorldSummary:
+        """Summarize one number per world; quantiles are numbers that occurred, so inf is fine."""
+        low, median, high = np.quantile(numbers, QUANTILES, method="inverted_cdf").tolist()
         return cls(float(np.mean(numbers)), median, low, high)
-
-    @property
-    def ends(self) -> str:
-        """The range as text."""
-        return f"{format_number(self.low)} to {format_number(self.high)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,17 +78,17 @@ class Rehearsal(Documented):
     tolerance: float
     delay: int
     seed: int
-    rounds: NDArray[np.int64]
+    rounds: IntArray
     """Rounds at which the status was noted, from 0 to the horizon."""
-    regret: Floats
+    regret: FloatArray
     """True regret of the arms played so far."""
-    at_random: Floats
+    at_random: FloatArray
     """Expected regret of choosing all arms with the same probability instead."""
-    stopping: Floats
+    stopping: FloatArray
     """Loss per round of stopping then, as the posterior expects it; the advice rests on it."""
-    cost: Floats
+    cost: FloatArray
     """True loss per round of playing the arms that look best then."""
-    sure: Floats
+    sure: FloatArray
     """Posterior probability that the arms that look best are the best."""
 
     @property
@@ -106,58 +97,59 @@ class Rehearsal(Documented):
         return len(self.regret)
 
     @property
-    def per_round(self) -> Floats:
+    def per_round(self) -> FloatArray:
         """Regret per round over the last tenth of the rounds, for each world."""
-        return self._at_the_end(self.regret)
+        return self._late_average(self.regret)
 
     @property
-    def per_round_at_random(self) -> Floats:
+    def per_round_at_random(self) -> FloatArray:
         """Regret per round over the last tenth, had arms been chosen at random."""
-        return self._at_the_end(self.at_random)
+        return self._late_average(self.at_random)
 
-    def _at_the_end(self, sums: Floats) -> Floats:
-        late = max(int(np.searchsorted(self.rounds, 0.9 * self.horizon, "right")) - 1, 0)
-        late = min(late, len(self.rounds) - 2)
-        found: Floats = (sums[:, -1] - sums[:, late]) / (self.rounds[-1] - self.rounds[late])
-        return found
-
-    @property
-    def is_best(self) -> NDArray[np.bool_]:
-        """Whether what looks best is truly the best, in all contexts that came."""
-        return self.cost <= _EXACT
+    def _late_average(self, sums: FloatArray) -> FloatArray:
+        start = max(int(np.searchsorted(self.rounds, 0.9 * self.horizon, "right")) - 1, 0)
+        start = min(start, len(self.rounds) - 2)
+        rounds = self.rounds[-1] - self.rounds[start]
+        average: FloatArray = (sums[:, -1] - sums[:, start]) / rounds
+        return average
 
     @property
-    def is_nearly_best(self) -> NDArray[np.bool_]:
-        """Whether it truly costs no more than the tolerance a round."""
-        return self.cost <= max(self.tolerance, _EXACT)
+    def is_best(self) -> BoolArray:
+        """True where what looks best is truly the best, in all contexts that occurred."""
+        return self.cost <= _ROUNDING
+
+    @property
+    def is_nearly_best(self) -> BoolArray:
+        """True where what looks best truly costs at most the tolerance per round."""
+        return self.cost <= max(self.tolerance, _ROUNDING)
 
     @cached_property
-    def stops(self) -> Floats:
-        """The first look of each world at which the advice was to stop; inf where it never was."""
+    def stops(self) -> FloatArray:
+        """First round of each world at which the advice was to stop; inf if it never was."""
         advised = self.stopping <= self.tolerance
         return np.where(advised.any(axis=1), self.rounds[advised.argmax(axis=1)], np.inf)
 
     @property
     def stopped_cost(self) -> float | None:
-        """What stopping when it was advised truly cost a round, on average; None if it never was.
+        """Mean true loss per round of stopping when it was advised; None if it never was.
 
-        It is no surprise that this is within the tolerance: worlds come from the prior that the
+        It is within the tolerance by construction: worlds are drawn from the prior that the
         posterior started with.
         """
-        places = np.flatnonzero(np.isfinite(self.stops))
-        looks = np.searchsorted(self.rounds, self.stops[places])
-        return float(self.cost[places, looks].mean()) if len(places) else None
+        worlds = np.flatnonzero(np.isfinite(self.stops))
+        looks = np.searchsorted(self.rounds, self.stops[worlds])
+        return float(self.cost[worlds, looks].mean()) if len(worlds) else None
 
     def curve(self) -> list[dict[str, Any]]:
-        """For each look: the round, and what was seen over the worlds."""
-        spreads = {
-            name: [Spread.of(column) for column in getattr(self, name).T]
+        """Return for each look the round, and summaries over the worlds."""
+        summaries = {
+            name: [WorldSummary.from_worlds(column) for column in getattr(self, name).T]
             for name in ("regret", "stopping", "cost", "sure")
         }
         return [
             {
                 "round": int(number),
-                **{name: found[i] for name, found in spreads.items()},
+                **{name: columns[i] for name, columns in summaries.items()},
                 "at_random": float(self.at_random[:, i].mean()),
                 "best": float(self.is_best[:, i].mean()),
                 "nearly_best": float(self.is_nearly_best[:, i].mean()),
@@ -168,8 +160,8 @@ class Rehearsal(Documented):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON document; a number of rounds that never came is "inf"."""
-        stop = Spread.of(self.stops)
-        page: dict[str, Any] = to_json(
+        stop = WorldSummary.from_worlds(self.stops)
+        data: dict[str, Any] = to_json(
             {
                 "problem": self.problem.name,
                 "policy": self.policy,
@@ -180,60 +172,85 @@ class Rehearsal(Documented):
                 "tolerance": self.tolerance,
                 "delay": self.delay,
                 "seed": self.seed,
-                "regret": Spread.of(self.regret[:, -1]),
-                "regret_at_random": Spread.of(self.at_random[:, -1]),
-                "regret_per_round_at_end": Spread.of(self.per_round),
-                "regret_per_round_at_random": Spread.of(self.per_round_at_random),
-                "sure_at_end": Spread.of(self.sure[:, -1]),
+                "regret": WorldSummary.from_worlds(self.regret[:, -1]),
+                "regret_at_random": WorldSummary.from_worlds(self.at_random[:, -1]),
+                "regret_per_round_at_end": WorldSummary.from_worlds(self.per_round),
+                "regret_per_round_at_random": WorldSummary.from_worlds(self.per_round_at_random),
+                "sure_at_end": WorldSummary.from_worlds(self.sure[:, -1]),
                 "best_at_end": float(self.is_best[:, -1].mean()),
                 "nearly_best_at_end": float(self.is_nearly_best[:, -1].mean()),
                 "rounds_until_stop": {
-                    "median": stop.median, "low": stop.low, "high": stop.high,
+                    "median": stop.median,
+                    "low": stop.low,
+                    "high": stop.high,
                     "share_never": float(np.isinf(self.stops).mean()),
                     "true_cost_per_round": self.stopped_cost,
                 },
                 "looks": self.curve(),
             }
-        )  # fmt: skip
-        return page
+        )
+        return data
 
     def sentences(self) -> list[str]:
         """Return the result in sentences."""
-        regret, random = Spread.of(self.regret[:, -1]), self.at_random[:, -1].mean()
-        end, sure = Spread.of(self.per_round), Spread.of(self.sure[:, -1])
-        late = f", outcomes told {pluralize(self.delay, 'round')} late" if self.delay else ""
-        chances = f"{_percent(sure.low)} to {_percent(sure.high)}"
+        regret = WorldSummary.from_worlds(self.regret[:, -1])
+        late, sure = self.per_round.mean(), WorldSummary.from_worlds(self.sure[:, -1])
+        delay = f", outcomes told {pluralize(self.delay, 'round')} late" if self.delay else ""
+        average, regrets, chances = "", "", ""
+        if self.worlds > 1:
+            average = " on average"
+            regrets = f" (90 % of worlds: {_range(regret)})"
+            chances = f" (90 % of worlds: {_percent(sure.low)} to {_percent(sure.high)})"
+        everywhere = " in every context at once" if self.problem.context else ""
         return [
             f"In {pluralize(self.worlds, 'world')} drawn from the prior, {self.policy} over "
-            f"{pluralize(self.horizon, 'round')}{late}:",
-            f"The total regret is {format_number(regret.mean)}{self._averaged(regret.ends)}; "
-            f"choosing at random costs {format_number(random)}.",
-            f"At the end a round costs {format_number(end.mean)}{self._averaged()}; at random "
-            f"{format_number(self.per_round_at_random.mean())}.",
-            "The chance that what looks best then is the best is believed to be "
-            f"{_percent(sure.mean)}{self._averaged(chances)}. It is the best{self._everywhere} in "
+            f"{pluralize(self.horizon, 'round')}{delay}:",
+            f"The total regret is {format_number(regret.mean)}{average}{regrets}; choosing at "
+            f"random costs {format_number(self.at_random[:, -1].mean())}.",
+            f"At the end the regret per round is {format_number(late)}{average}; choosing at "
+            f"random costs {format_number(self.per_round_at_random.mean())} per round.",
+            "At the end what looks best is believed to be the best with probability "
+            f"{_percent(sure.mean)}{average}{chances}. It is the best{everywhere} in "
             f"{_percent(self.is_best[:, -1].mean())} of worlds, and within "
             f"{exact_number(self.tolerance)} of it in "
             f"{_percent(self.is_nearly_best[:, -1].mean())}.",
             self._stopping_sentence(),
         ]
 
+    def _stopping_sentence(self) -> str:
+        advice = f"With a tolerance of {exact_number(self.tolerance)} per round, the advice to stop"
+        within = f"within {pluralize(self.horizon, 'round')}"
+        if self.stopped_cost is None:
+            return f"{advice} comes in no world {within}: plan more rounds, or a larger tolerance."
+        finite = self.stops[np.isfinite(self.stops)]
+        stop, stopped_share = WorldSummary.from_worlds(finite), len(finite) / self.worlds
+        advice += f" comes after {pluralize(int(stop.median), 'round')}"
+        if len(finite) > 1:
+            advice += f" (median; 90 % range: {stop.low:,.0f} to {stop.high:,.0f})"
+        if stopped_share < 1:
+            advice += f" in {_percent(stopped_share)} of worlds, and not {within} in the others"
+        average = " on average" if len(finite) > 1 else ""
+        cost = f"{format_number(self.stopped_cost)} per round{average}"
+        return f"{advice}. What looks best then truly costs {cost}."
+
     def document(self) -> Document:
         """Return the result in sentences, and its curves at some rounds."""
-        title, *sentences = self.sentences()
+        heading, *sentences = self.sentences()
         columns = ("round", "regret", "at random", "stopping", "truly", "sure", "right", "advised")
+        looks = self.curve()
+        shown = np.linspace(0, len(looks) - 1, min(len(looks), _MAX_POINTS)).round().astype(int)
         rows = tuple(
             (
-                f"{point['round']:,}",
-                format_number(point["regret"].mean),
-                format_number(point["at_random"]),
-                format_number(point["stopping"].mean),
-                format_number(point["cost"].mean),
-                f"{100 * point['sure'].mean:.0f} %",
-                f"{100 * point['best']:.0f} %",
-                f"{100 * point['stopped']:.0f} %",
+                f"{look['round']:,}",
+                format_number(look["regret"].mean),
+                format_number(look["at_random"]),
+                format_number(look["stopping"].mean),
+                format_number(look["cost"].mean),
+                _percent(look["sure"].mean),
+                _percent(look["best"]),
+                _percent(look["stopped"]),
             )
-            for point in _spread_evenly(self.curve(), _MAX_POINTS)
+            for look in (looks[i] for i in shown)
         )
         means = "Means over worlds, as in the figure. " if self.worlds > 1 else ""
         legend = (
@@ -243,50 +260,7 @@ class Rehearsal(Documented):
             "was to stop by then."
         )
         table = Table(columns, rows, right=columns)
-        return Document((Heading(title), BulletList(tuple(sentences)), table, Paragraph(legend)))
-
-    @property
-    def _everywhere(self) -> str:
-        """Probabilities are averaged over contexts; to be right is to be so in all of them."""
-        return " in every context at once" if self.problem.context else ""
-
-    def _averaged(self, ends: str | None = None) -> str:
-        """That a number is a mean, and the range over worlds; nothing where there is one world."""
-        if self.worlds == 1:
-            return ""
-        return f" on average{'' if ends is None else f' (90 % of worlds: {ends})'}"
-
-    def _stopping_sentence(self) -> str:
-        when_it_came = self.stops[np.isfinite(self.stops)]
-        advice = (
-            f"The advice to stop, with a tolerance of {exact_number(self.tolerance)} per round,"
-        )
-        within = f"within {pluralize(self.horizon, 'round')}"
-        if self.stopped_cost is None:
-            return f"{advice} comes in no world {within}: plan more rounds, or a larger tolerance."
-        came, share = Spread.of(when_it_came), len(when_it_came) / self.worlds
-        if share == 1:
-            when, whose = f"after {pluralize(int(came.median), 'round')}", "worlds"
-        else:
-            there = f"in {_percent(share)} of worlds {within}"
-            when, whose = f"{there}, there after {came.median:,.0f}", "them"
-        cost = f"What looks best then truly costs {format_number(self.stopped_cost)} per round"
-        if len(when_it_came) == 1:
-            return f"{advice} comes {when}. {cost}."
-        ends = f"{came.low:,.0f} to {came.high:,.0f}"
-        return f"{advice} comes {when} (median; 90 % of {whose}: {ends}). {cost} on average."
-
-
-def _spread_evenly(points: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """Return at most `limit` points, evenly spread, including the first and the last."""
-    last = len(points) - 1
-    if last < limit:
-        return points
-    return [points[i] for i in sorted({round(i * last / (limit - 1)) for i in range(limit)})]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+        return Document((Heading(heading), BulletList(tuple(sentences)), table, Paragraph(legend)))
 
 
 def exact_number(value: float) -> str:
@@ -294,7 +268,15 @@ def exact_number(value: float) -> str:
     return f"{value:,.12g}"
 
 
-_WORLD, _CONTEXTS, _OUTCOMES, _DECISIONS = range(4)  # the streams of one world
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _range(summary: WorldSummary) -> str:
+    return f"{format_number(summary.low)} to {format_number(summary.high)}"
+
+
+_WORLD, _CONTEXTS, _OUTCOMES, _DECISIONS = range(4)  # random streams of a world
 _NAME = "rehearsal"
 
 
@@ -320,34 +302,39 @@ def rehearse(
 
     Parameters
     ----------
-    problem
+    problem : Problem, str or Path
         The problem, the path of a problem file, or the name of a built-in problem.
-    horizon
-        The number of rounds.
-    worlds
-        The number of worlds.
+    horizon : int
+        Number of rounds.
+    worlds : int, default 20
+        Number of worlds.
     policy, options
-        The policy and its options.
-    prior
+        Policy and its options, as for `Experiment.create`.
+    prior : float or mapping, optional
         Prior counts, as `Belief` takes them: worlds are drawn from it, doubtful edges with their
         own probabilities, and a policy that has a belief starts from it.
-    tolerance
-        The loss per round at which the advice is to stop; by default a hundredth of the range of
+    tolerance : float, optional
+        Loss per round at which the advice is to stop; by default a hundredth of the range of
         rewards.
-    delay
-        The number of rounds after which outcomes are told.
-    looks
-        The number of times, evenly spread, that the status is noted, apart from the start.
-    seed
-        The random seed.
-    workers
-        The number of processes.
-    progress
-        Called with the number of worlds that are done, and of all.
+    delay : int, default 0
+        Number of rounds after which outcomes are told.
+    looks : int, default 20
+        Number of times, evenly spread, that the status is noted, apart from the start.
+    seed : int, default 0
+        Random seed.
+    workers : int, default 1
+        Number of processes.
+    progress : callable, optional
+        Called with the number of finished worlds, and of all.
 
     Returns
     -------
     Rehearsal
+
+    Raises
+    ------
+    DowiseError
+        If an argument is invalid, or a custom policy fails.
 
     Examples
     --------
@@ -355,57 +342,61 @@ def rehearse(
     >>> result.worlds, result.horizon
     (2, 20)
     """
-    config, drawn_from = _planned(problem, policy, options, prior)
-    play = _Play(
+    config = ExperimentConfig.from_user(problem, policy, options)
+    if prior is None:
+        prior = prior_of(config)
+    else:
+        Belief(config.problem, prior)  # validates it
+        if is_bayesian(config.policy):
+            config = config.with_changes(options={"prior": prior})
+    job = _RehearsalJob(
         config,
-        drawn_from,
+        prior,
         check_integer("horizon", horizon, 1),
         check_integer("delay", delay, 0),
         check_integer("looks", looks, 1),
         check_integer("seed", seed, 0),
-        _modules(policy),
+        _modules_to_import(policy),
     )
-    count, limit = check_integer("worlds", worlds, 1), default_tolerance(config.problem)
-    if tolerance is not None:
-        limit = check_number("tolerance", tolerance, 0)
-    crew = min(check_integer("workers", workers, 1), count) if play.modules is not None else 1
-    found: dict[int, _Notes] = {}
-    with closing(run_jobs(partial(_done, play), range(count), crew, None)) as played:
-        for world, notes in played:
-            found[world] = notes
+    worlds = check_integer("worlds", worlds, 1)
+    if tolerance is None:
+        tolerance = default_tolerance(config.problem)
+    else:
+        tolerance = check_number("tolerance", tolerance, 0)
+    workers = min(check_integer("workers", workers, 1), worlds)
+    if job.modules is None:
+        workers = 1
+    arrays: dict[int, dict[str, FloatArray]] = {}
+    with closing(run_jobs(partial(_play_world, job), range(worlds), workers, None)) as results:
+        for world, result in results:
+            arrays[world] = result
             if progress is not None:
-                progress(len(found), count)
-    columns = zip(*(found[world] for world in range(count)), strict=True)
+                progress(len(arrays), worlds)
     return Rehearsal(
-        config.problem, config.policy, config.options, drawn_from, play.horizon, limit, play.delay,
-        play.seed, play.rounds, *(np.stack(column) for column in columns),
-    )  # fmt: skip
+        problem=config.problem,
+        policy=config.policy,
+        options=config.options,
+        prior=prior,
+        horizon=job.horizon,
+        tolerance=tolerance,
+        delay=job.delay,
+        seed=job.seed,
+        rounds=job.rounds,
+        **{name: np.stack([arrays[world][name] for world in range(worlds)]) for name in _COLUMNS},
+    )
 
 
-def _planned(
-    problem: Problem | str | Path, policy: str, options: Mapping[str, Any] | None, prior: Any
-) -> tuple[ExperimentConfig, Any]:
-    """The config of the experiments, and the prior that worlds are drawn from."""
-    config = ExperimentConfig.from_user(problem, policy, options)
-    if prior is None:
-        return config, prior_of(config)
-    Belief(config.problem, prior)  # says what is wrong with it
-    if is_bayesian(config.policy):
-        config = config.with_changes(options={"prior": prior})
-    return config, prior
-
-
-def _modules(policy: str) -> tuple[str, ...] | None:
-    """What has to be imported for the policy of this name; None where it is in no module."""
-    home = policy_factory(policy).__module__
-    if home.partition(".")[0] == "dowise":
+def _modules_to_import(policy: str) -> tuple[str, ...] | None:
+    """Return modules that other processes must import for a policy; None if they can't have it."""
+    module = policy_factory(policy).__module__
+    if module.partition(".")[0] == "dowise":
         return ()
-    return imported_modules() if home in imported_modules() else None
+    return imported_modules() if module in imported_modules() else None
 
 
 @dataclass(frozen=True)
-class _Play:
-    """What is the same for all worlds."""
+class _RehearsalJob:
+    """Settings that are the same for all worlds."""
 
     config: ExperimentConfig
     prior: Any
@@ -414,66 +405,69 @@ class _Play:
     looks: int
     seed: int
     modules: tuple[str, ...] | None
-    """What other processes have to import; None where they could not find the policy."""
+    """Modules that other processes must import; None if they can't have the policy."""
 
     @property
-    def rounds(self) -> NDArray[np.int64]:
-        """After how many rounds there is a look: at the start, at the end, evenly between."""
+    def rounds(self) -> IntArray:
+        """Rounds after which the status is noted: the start, the end, and evenly between."""
         return np.unique(np.linspace(0, self.horizon, self.looks + 1).round().astype(np.int64))
 
 
-_Notes = tuple[NDArray[np.float64], ...]
-"""Of one world at each look: regret, at_random, stopping, cost, sure."""
+_COLUMNS = ("regret", "at_random", "stopping", "cost", "sure")
 
 
-def _done(play: _Play, number: int) -> _Notes:
-    """One world, by its number, in any process."""
-    for module in play.modules or ():
+def _play_world(job: _RehearsalJob, number: int) -> dict[str, FloatArray]:
+    """Play the world with this number, in any process; return a value per look of each column."""
+    for module in job.modules or ():
         import_policies(module)
     try:
-        return _played(play, number)
-    except USER_CODE_ERRORS as error:  # where it was is known in this process only
-        known = user_code_error(error)
-        if known is None:
+        return _play(job, number)
+    except USER_CODE_ERRORS as error:
+        # Only this process knows the file and the line.
+        translated = user_code_error(error)
+        if translated is None:
             raise
-        raise known from error
+        raise translated from error
 
 
-def _played(play: _Play, number: int) -> _Notes:
-    """One world, by its number."""
-    problem, seed = play.config.problem, play.seed
+def _play(job: _RehearsalJob, number: int) -> dict[str, FloatArray]:
+    config, problem, seed = job.config, job.config.problem, job.seed
     rng = stream(seed, number, _WORLD)
-    world = sample_world(problem, rng, WorldOptions(edges="prior"), play.prior)
-    decisions = stream(seed, number, _DECISIONS).integers(2**63)
+    world = sample_world(problem, rng, WorldOptions(edges="prior"), job.prior)
     experiment = Experiment.create(
-        MemoryStorage(), _NAME, problem, play.config.policy, play.config.options, int(decisions),
-        learn_restricted=play.config.learn_restricted, actor=_NAME,
-    )  # fmt: skip
+        MemoryStorage(),
+        _NAME,
+        problem,
+        config.policy,
+        config.options,
+        seed=int(stream(seed, number, _DECISIONS).integers(2**63)),
+        learn_restricted=config.learn_restricted,
+        actor=_NAME,
+    )
     contexts, waiting = stream(seed, number, _CONTEXTS), deque[tuple[int, dict[str, str]]]()
     regret = at_random = 0.0
     rows = [(0.0, 0.0, *_look(experiment.status(evidence=False), world))]
-    looks = {*play.rounds.tolist()}
-    for now in range(1, play.horizon + 1):
+    looks = {*job.rounds.tolist()}
+    for now in range(1, job.horizon + 1):
         context = world.draw_context(contexts)
-        asked = experiment.ask(context)
-        seen = world.play(asked.arm, context, stream(seed, number, _OUTCOMES, now))
-        waiting.append((asked.id, seen))
-        while waiting and waiting[0][0] <= now - play.delay:
+        decision = experiment.ask(context)
+        outcome = world.play(decision.arm, context, stream(seed, number, _OUTCOMES, now))
+        waiting.append((decision.id, outcome))
+        while waiting and waiting[0][0] <= now - job.delay:
             experiment.tell(*waiting.popleft())
         costs = problem.payoff.regrets(world.means(context))
-        regret += float(costs[problem.arm_index(asked.arm)])
+        regret += float(costs[problem.arm_index(decision.arm)])
         at_random += float(costs.mean())
         if now in looks:
             rows.append((regret, at_random, *_look(experiment.status(evidence=False), world)))
-    return tuple(np.array(column) for column in zip(*rows, strict=True))
+    return dict(zip(_COLUMNS, np.array(rows).T, strict=True))
 
 
 def _look(status: Status, world: Environment) -> tuple[float, float, float]:
-    """The expected cost of stopping, the true one, and the probability to be right."""
+    """Return the expected and the true loss of stopping, and the probability to be right."""
     cost = sure = 0.0
-    for one in status.contexts:
-        leader = one.arms[one.leader]
-        sure += one.weight * float(one.best[one.leader])
-        if one.weight and world.can_occur(one.context):
-            cost += one.weight * world.regret(leader, one.context)
+    for arms in status.contexts:
+        sure += arms.weight * float(arms.best[arms.leader])
+        if arms.weight and world.can_occur(arms.context):
+            cost += arms.weight * world.regret(arms.arms[arms.leader], arms.context)
     return status.stopping, cost, sure

@@ -1,16 +1,15 @@
-"""The documents that a service of experiments answers with, and that a client reads back.
+"""JSON documents of the HTTP API: what a server sends, and a client reads.
 
-They are what the commands print with `--json`, and besides:
+Most of them are the `as_dict` of a result, as the commands print with `--json`. Some have further
+keys:
 
-    api           on what finds an experiment: the version of all this
-    problem_id    which problem an answer is to be read under: it may have been revised since. The
-                  document of the experiment has the texts of all that there were
-    notes         of a decision: what was told and does not count, or not yet, in sentences
-    earlier       of a decision that was changed: what it was before
+    api           of an experiment: version of these documents
+    problem_id    of a result: the problem to read it under, since the experiment may have been
+                  revised; the document of the experiment has the texts of all its problems
+    notes         of a decision: sentences about values that do not count, or not yet
+    earlier       of a decision that was changed: the decision before the change
 
-Other answers (history, audit, counted, lists of decisions) are what `as_dict` gives. All are JSON
-as `dowise._core.text.plain` has it: NaN is null, infinity "inf". The way back is `from_dict` of the
-class.
+NaN is null and infinity is "inf". The inverse is `from_dict` of the class of the result.
 """
 
 from __future__ import annotations
@@ -45,28 +44,32 @@ if TYPE_CHECKING:
     from dowise.experiment.experiment import Experiment
 
 API = 1
-"""The version of these documents; a client refuses a newer one."""
+"""Version of these documents; a client refuses a newer one."""
 
-Document = dict[str, Any]
+Json = dict[str, Any]
+
+
+# -- responses ------------------------------------------------------------------------------------
 
 
 def problem_id(problem: Problem) -> str:
-    """Short for the whole text of a problem."""
+    """Return a short digest of the text of a problem."""
     return sha256(problem_text(problem).encode()).hexdigest()[:16]
 
 
-def experiment_to_json(experiment: Experiment) -> Document:
-    """What holds in an experiment."""
+def experiment_to_json(experiment: Experiment) -> Json:
+    """Return the document of an experiment: its configuration and its head."""
     view = experiment.view()
-    problem, own = view.problem, problem_id(view.problem)
-    texts = {problem_id(one): problem_text(one) for one in view.earlier_problems}
-    page: Document = to_json(
+    problem = view.problem
+    earlier = {problem_id(past): problem_text(past) for past in view.earlier_problems}
+    earlier.pop(problem_id(problem), None)
+    data: Json = to_json(
         {
             "api": API,
             "name": experiment.name,
             "problem": problem_text(problem),
-            "problem_id": own,
-            "earlier_problems": {key: text for key, text in texts.items() if key != own},
+            "problem_id": problem_id(problem),
+            "earlier_problems": earlier,
             "policy": view.policy,
             "options": view.options,
             "learn_restricted": view.learn_restricted,
@@ -77,132 +80,127 @@ def experiment_to_json(experiment: Experiment) -> Document:
             "head": str(view.head),
         }
     )
-    return page
+    return data
 
 
-def decision_to_json(asked: LiveDecision) -> Document:
-    """A decision, as it was made."""
-    return asked.to_json() | {"problem_id": problem_id(asked.problem)}
+def decision_to_json(decision: LiveDecision) -> Json:
+    """Return the document of a decision as it was made."""
+    return decision.to_json() | {"problem_id": problem_id(decision.problem)}
 
 
-def case_to_json(view: StateView, case: Case) -> Document:
-    """A decision with what was told of it."""
+def case_to_json(view: StateView, case: Case) -> Json:
+    """Return the document of a decision with its outcome."""
     notes = [f"{line}." for line in view.idle(case.id)]
     return {**case.as_dict(view.problem), "notes": notes, "head": str(view.head)}
 
 
-def change_to_json(view: StateView, case: Case) -> Document:
-    """A decision after something was said of it, and whether that changed it."""
+def change_to_json(view: StateView, case: Case) -> Json:
+    """Return the document of a decision after a call, and whether the call changed it."""
     earlier = None if case.previous is None else case.previous.as_dict(view.problem)
-    page = case_to_json(view, case)
-    return page | {"changed": case.changed, "earlier": earlier}
+    return case_to_json(view, case) | {"changed": case.changed, "earlier": earlier}
 
 
-def status_to_json(status: Status, tolerance: float | None = None) -> Document:
-    """Where an experiment stands."""
+def status_to_json(status: Status, tolerance: float | None = None) -> Json:
+    """Return the document of a status."""
     return status.as_dict(tolerance) | {"problem_id": problem_id(status.problem)}
 
 
-def explanation_to_json(found: Explanation) -> Document:
-    """Why a decision came out as it did."""
-    return found.as_dict() | {"problem_id": problem_id(found.decision.problem)}
+def explanation_to_json(explanation: Explanation) -> Json:
+    """Return the document of an explanation."""
+    return explanation.as_dict() | {"problem_id": problem_id(explanation.decision.problem)}
 
 
-def evaluation_to_json(found: Evaluation) -> Document:
-    """What another policy would have earned."""
-    return found.as_dict() | {"problem_id": problem_id(found.problem)}
+def evaluation_to_json(evaluation: Evaluation) -> Json:
+    """Return the document of an evaluation."""
+    return evaluation.as_dict() | {"problem_id": problem_id(evaluation.problem)}
 
 
-def belief_to_json(belief: Belief) -> Document:
-    """What is known."""
+def belief_to_json(belief: Belief) -> Json:
+    """Return the document of a belief."""
     return {"problem_id": problem_id(belief.problem), "belief": belief.as_dict()}
 
 
-Page = dict[str, Any]
+# -- requests -------------------------------------------------------------------------------------
 
 
-def values_to_json(values: object, what: str) -> dict[str, str | None]:
-    """A context, or what was told: texts by variable, None where a value is missing."""
-    return {str(name): text_of(value) for name, value in as_mapping(values, what).items()}
+def values_to_json(values: object, name: str) -> dict[str, str | None]:
+    """Return a context or an outcome as texts by variable, None if missing; errors say `name`."""
+    return {str(key): text_of(value) for key, value in as_mapping(values, name).items()}
 
 
 def arm_to_json(arm: ArmLike) -> Any:
-    """An arm as it was given: a text, or what it sets."""
+    """Return an arm as the user wrote it: a text, or a mapping."""
     return arm if isinstance(arm, str) else dict(Intervention(arm))
 
 
 def arms_to_json(arms: Iterable[ArmLike] | None) -> list[Any] | None:
-    """Several of them; None where nothing was said of any."""
+    """Return several arms."""
     return None if arms is None else [arm_to_json(arm) for arm in arms]
 
 
-# -- the options of a policy ------------------------------------------------------------------
-
-
-def options_to_json(options: object) -> Page:
-    """Options of a policy, with what a file says of the prior in place of its path."""
+def options_to_json(options: object) -> Json:
+    """Return the options of a policy; the path of a prior is replaced by its content."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):
-        raise DowiseError(f"options={options!r} must map names to values, {{'samples': 1000}}")
-    given = dict(options)
-    if isinstance(prior := given.get("prior"), str | Path):
-        given["prior"] = read_file(prior, parse_prior)
-    return {str(name): option_to_json(str(name), value) for name, value in given.items()}
-
-
-# -- whom to evaluate -------------------------------------------------------------------------
+        raise DowiseError(
+            f"options={options!r} must map names to values, {{'samples': 1000}}",
+            code="invalid-type",
+        )
+    values = dict(options)
+    if isinstance(prior := values.get("prior"), str | Path):
+        values["prior"] = read_file(prior, parse_prior)
+    return {str(name): option_to_json(str(name), value) for name, value in values.items()}
 
 
 def target_to_json(target: Any) -> Any:
-    """A policy's name or an arm; a rule as a list of pairs: the labels of a context, an arm."""
+    """Return a policy's name or an arm; a rule as pairs of the labels of a context and an arm."""
     if isinstance(target, str):
         return target
     if not isinstance(target, Mapping):
         raise DowiseError(
-            f"{target!r:.80} can't be sent: give the name of a policy that the server knows, an "
-            "arm such as 'do(X=1)', or a mapping from contexts to arms"
+            f"{target!r:.80} can't be sent (expected the name of a policy that the server knows, "
+            "an arm such as 'do(X=1)', or a mapping from contexts to arms)",
+            code="invalid-type",
         )
     if any(isinstance(key, tuple) for key in target):
         return [[[*map(str, key)], arm_to_json(arm)] for key, arm in target.items()]
     return arm_to_json(target)
 
 
-def target_from_json(page: object) -> Any:
-    """The way back."""
-    if not isinstance(page, list):
-        return page
+def target_from_json(data: object) -> Any:
+    """Inverse of `target_to_json`."""
+    if not isinstance(data, list):
+        return data
     try:
-        return {tuple(map(str, labels)): arm for labels, arm in page}
+        return {tuple(map(str, labels)): arm for labels, arm in data}
     except (TypeError, ValueError):
         raise DowiseError(
-            "a rule is a list of pairs, the labels of a context and an arm: [[['1'], 'do(X=1)']]"
+            "a rule must be a list of pairs, the labels of a context and an arm: "
+            "[[['1'], 'do(X=1)']]"
         ) from None
 
 
-# -- records ----------------------------------------------------------------------------------
+def records_to_json(checked: CheckedRecords) -> Json:
+    """Return the good rows of a table, the number of bad ones, and the times of their decisions.
 
-
-def records_to_json(found: CheckedRecords) -> Page:
-    """The good rows of a table, how many others it had, and whose decisions they are.
-
-    A row has the labels that were seen, and under `arm` what was set.
+    A row has the labels that were observed, and under `arm` what was set.
     """
-    batch = found.batch
+    batch = checked.batch
     names, domains = batch.problem.graph.variables, list(batch.problem.domains.values())
-    arms, which = batch.arms()
+    arms, arm_of_row = batch.arms()
     if any(arms) and "arm" in names:
         raise DowiseError(
             "a variable is called 'arm', so rows can't say which arms were played: import the "
             "table where the store is"
         )
     texts = [{} if "arm" in names else {"arm": str(arm)} for arm in arms]
-    seen = np.where(batch.was_set, MISSING, batch.codes)
+    observed = np.where(batch.was_set, MISSING, batch.codes)
     rows = [
-        texts[kind] | {names[v]: domains[v][code] for v, code in enumerate(codes) if code >= 0}
-        for kind, codes in zip(which.tolist(), seen.T.tolist(), strict=True)
+        texts[arm] | {names[v]: domains[v][code] for v, code in enumerate(codes) if code >= 0}
+        for arm, codes in zip(arm_of_row.tolist(), observed.T.tolist(), strict=True)
     ]
-    return {"records": rows, "skipped": found.bad_count, "asked_at": sorted(found.asked_at)}
+    return {"records": rows, "skipped": checked.bad_count, "asked_at": sorted(checked.asked_at)}
 
 
 def records_from_json(
@@ -211,9 +209,9 @@ def records_from_json(
     skipped: int = 0,
     asked_at: Iterable[str] = (),
 ) -> CheckedRecords:
-    """The way back, checked anew; what a row lacks is missing in it."""
+    """Check rows again, as the inverse of `records_to_json`; what a row lacks is missing in it."""
     names = dict.fromkeys(name for row in rows for name in row)
-    found = problem.checked_records({name: [row.get(name) for row in rows] for name in names})
+    checked = problem.checked_records({name: [row.get(name) for row in rows] for name in names})
     return replace(
-        found, bad_count=found.bad_count + skipped, asked_at=found.asked_at | {*asked_at}
+        checked, bad_count=checked.bad_count + skipped, asked_at=checked.asked_at | {*asked_at}
     )
