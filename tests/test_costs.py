@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from support.played_experiments import COIN, begun, tossed
+from support.played_experiments import COIN, coin_experiment, create_experiment
 
 from dowise import (
     Belief,
@@ -431,7 +431,7 @@ def test_a_live_experiment_keeps_costs_and_shows_net_means(tmp_path):
 
 def test_costs_can_be_revised():
     """What was told before counts as it was seen, less what arms cost from now on."""
-    experiment = tossed({"0": [1, 0], "1": [1, 1]}, policy="ids")
+    experiment = coin_experiment({"0": [1, 0], "1": [1, 1]}, policy="ids")
     before = experiment.status().contexts[0].mean
     dear = Problem(COIN.graph, "Y", arms=COIN.arms, costs={"do(X=1)": 0.5})
     experiment.revise(problem=dear, reason="the drug has a price now")
@@ -442,7 +442,7 @@ def test_costs_can_be_revised():
 
 
 def test_figures_say_that_means_are_net():
-    experiment = begun(Problem(COIN.graph, "Y", costs={"X": 0.1}))
+    experiment = create_experiment(Problem(COIN.graph, "Y", costs={"X": 0.1}))
     experiment.ask()
     assert explanation_chart(experiment.explain(1)).axis_label == "▸ chosen; mean Y, net of cost"
 

@@ -5,7 +5,7 @@ import json
 
 import pyarrow.parquet
 import pytest
-from support.played_experiments import begun, played
+from support.played_experiments import create_experiment, played_experiment
 
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
@@ -22,7 +22,7 @@ def exported(experiment, path):
 
 
 def test_every_decision_has_a_row(tmp_path):
-    experiment = begun("task2", policy="ts")
+    experiment = create_experiment("task2", policy="ts")
     experiment.ask({"C": 1})
     experiment.tell(1, {"Z": 0, "Y": 1})
     experiment.ask({"C": 0}, allowed=["do(X1=0)", "do(X2=1)"])
@@ -52,11 +52,11 @@ def test_every_decision_has_a_row(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_the_way_back_counts_the_same(tmp_path, ending):
-    experiment, path = played("task2", 25), tmp_path / f"ward.{ending}"
+    experiment, path = played_experiment("task2", 25), tmp_path / f"ward.{ending}"
     experiment.ask({"C": 1})
     experiment.tell(26, {"Z": 1})
     experiment.export(path)
-    again = begun("task2")
+    again = create_experiment("task2")
     again.import_records(read_table(path, again.problem))
     assert (again.belief.posterior.counts == experiment.belief.posterior.counts).all()
     assert again.belief.times_learned() == experiment.belief.times_learned()
@@ -64,7 +64,7 @@ def test_the_way_back_counts_the_same(tmp_path, ending):
 
 def test_names_that_the_table_has_for_itself_get_a_mark(tmp_path):
     problem = Problem(CausalGraph.parse("status -> Y; id -> Y"), "Y", non_manipulable="id")
-    experiment = begun(problem)
+    experiment = create_experiment(problem)
     for reward in (0, 1):
         decision = experiment.ask()
         experiment.tell(decision.id, {"id": 1, "Y": reward})
@@ -72,13 +72,13 @@ def test_names_that_the_table_has_for_itself_get_a_mark(tmp_path):
     rows = exported(experiment, path)
     assert [*rows[0]][len(OWN) :] == ["Y", "id_", "status_"]
     assert rows[0]["status"] == "done" and rows[0]["id"] == "1" and rows[0]["id_"] == "1"
-    again = begun(problem)
+    again = create_experiment(problem)
     again.import_records(read_table(path, problem))
     assert (again.belief.posterior.counts == experiment.belief.posterior.counts).all()
 
 
 def test_after_a_revision_nothing_that_was_known_is_lost(tmp_path):
-    experiment = played("task2", 3)
+    experiment = played_experiment("task2", 3)
     narrow = Problem(CausalGraph.parse("C -> X2 -> Y; C -> Y"), "Y", context="C")
     experiment.revise(problem=narrow, reason="simpler")
     experiment.ask({"C": 1})
@@ -90,7 +90,7 @@ def test_after_a_revision_nothing_that_was_known_is_lost(tmp_path):
 
 
 def test_parquet_has_numbers_and_texts(tmp_path):
-    experiment = played("task1", 2)
+    experiment = played_experiment("task1", 2)
     experiment.ask()
     experiment.export(tmp_path / "ward.parquet")
     table = pyarrow.parquet.read_table(tmp_path / "ward.parquet")
@@ -103,7 +103,7 @@ def test_parquet_has_numbers_and_texts(tmp_path):
 
 def test_other_endings_are_refused(tmp_path):
     with pytest.raises(DowiseError, match="must end in .csv or .parquet"):
-        begun().export(tmp_path / "ward.xlsx")
+        create_experiment().export(tmp_path / "ward.xlsx")
     assert not [*tmp_path.iterdir()]
 
 
@@ -111,7 +111,7 @@ def test_other_endings_are_refused(tmp_path):
 def test_what_is_no_export_is_not_overwritten(tmp_path, ending):
     path = tmp_path / f"past.{ending}"
     path.write_text("Age,Recovery\n1,0\n")
-    experiment = played(rounds=20)
+    experiment = played_experiment(rounds=20)
     with pytest.raises(DowiseError, match="is not an export of an experiment"):
         experiment.export(path)
     assert path.read_text() == "Age,Recovery\n1,0\n"

@@ -1,7 +1,7 @@
 """How sure an experiment was along its journal."""
 
 import pytest
-from support.played_experiments import COIN, begun, played, tossed
+from support.played_experiments import COIN, coin_experiment, create_experiment, played_experiment
 
 from dowise.errors import DowiseError
 from dowise.experiment.history import POINTS
@@ -10,7 +10,7 @@ from dowise.problem import Problem
 
 
 def test_it_goes_from_the_prior_to_today():
-    experiment = tossed({"0": [0] * 12, "1": [1] * 12})
+    experiment = coin_experiment({"0": [0] * 12, "1": [1] * 12})
     found, status = experiment.history(), experiment.status()
     assert found.events[0] == 1 and found.events[-1] == experiment.head.number
     assert found.outcomes[0] == 0 and found.outcomes[-1] == 24
@@ -27,7 +27,7 @@ def test_it_goes_from_the_prior_to_today():
 
 
 def test_it_is_read_by_what_was_told_by_then():
-    experiment = begun()
+    experiment = create_experiment()
     for _ in range(30):
         decision = experiment.ask(allowed=["do(X=1)"])
         experiment.tell(decision.id, {"Y": 0})
@@ -40,7 +40,7 @@ def test_it_is_read_by_what_was_told_by_then():
 
 
 def test_contexts_are_weighted_as_they_came():
-    experiment = begun("task2")
+    experiment = create_experiment("task2")
     for context in (0, 1, 1, 1):
         experiment.ask({"C": context})
     found = experiment.history(points=5)
@@ -54,7 +54,7 @@ def test_contexts_are_weighted_as_they_came():
 
 
 def test_imports_withdrawals_and_erasures_are_on_the_way():
-    experiment = begun()
+    experiment = create_experiment()
     experiment.import_records({"Y": [1] * 50}, "do(X=1)")
     for number in (1, 2, 3):
         experiment.ask(allowed=["do(X=0)"])
@@ -68,7 +68,7 @@ def test_imports_withdrawals_and_erasures_are_on_the_way():
 
 
 def test_it_is_read_under_todays_problem():
-    experiment = played("task2", 3)
+    experiment = played_experiment("task2", 3)
     narrow = Problem(CausalGraph.parse("C -> X2 -> Y; C -> Y"), "Y", context="C")
     experiment.revise(problem=narrow, reason="simpler")
     found = experiment.history(points=4)
@@ -76,7 +76,7 @@ def test_it_is_read_under_todays_problem():
 
 
 def test_as_tables():
-    found = played("task2", 2).history(points=3)
+    found = played_experiment("task2", 2).history(points=3)
     table = found.frame()
     first = ["events", "outcomes", "imported", "C"]
     assert [*table.columns] == [*first, "arm", "best", "mean", "stopping"]
@@ -87,4 +87,4 @@ def test_as_tables():
 
 def test_too_few_points_are_refused():
     with pytest.raises(DowiseError, match="points"):
-        begun(COIN).history(points=1)
+        create_experiment(COIN).history(points=1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.errors import raises_code
-from support.played_experiments import COIN, begun, played, tossed
+from support.played_experiments import COIN, coin_experiment, create_experiment, played_experiment
 
 from dowise.errors import DowiseError
 from dowise.experiment import event as event_module
@@ -28,7 +28,7 @@ def stopping_by_draws(first, second, draws=400_000):
 
 
 def test_numbers_of_two_coins_by_other_ways():
-    status = tossed(HEADS).status()
+    status = coin_experiment(HEADS).status()
     (one,) = status.contexts
     regret, first_best = stopping_by_draws((2, 3), (4, 2))
     assert one.mean == pytest.approx([2 / 5, 4 / 6], abs=1e-12)
@@ -48,7 +48,7 @@ def test_numbers_of_two_coins_by_other_ways():
 def test_the_units_are_the_users_and_smaller_may_be_better():
     values = {"0": 10.0, "1": 60.0}
     costly = Problem(CausalGraph.parse("X -> Y"), "Y", reward_values=values, minimise=True)
-    plain, costs = tossed(HEADS).status(), tossed(HEADS, problem=costly).status()
+    plain, costs = coin_experiment(HEADS).status(), coin_experiment(HEADS, problem=costly).status()
     (one,), (other,) = plain.contexts, costs.contexts
     assert other.mean == pytest.approx(10 + 50 * one.mean)
     assert other.low == pytest.approx(10 + 50 * one.low, abs=1e-3)
@@ -59,7 +59,7 @@ def test_the_units_are_the_users_and_smaller_may_be_better():
 
 
 def test_every_context_has_its_arms():
-    status = played("task2", 60).status()
+    status = played_experiment("task2", 60).status()
     assert [one.context for one in status.contexts] == [{"C": "0"}, {"C": "1"}]
     for one in status.contexts:
         assert one.best.sum() == pytest.approx(1)
@@ -74,7 +74,7 @@ def test_every_context_has_its_arms():
 
 
 def test_the_table():
-    experiment = played("task2", 5)
+    experiment = played_experiment("task2", 5)
     assert [*experiment.status({"C": 1}).frame().columns] == [
         "arm", "mean", "low", "high", "best", "plays",
     ]  # fmt: skip
@@ -85,16 +85,16 @@ def test_the_table():
 
 
 def test_nothing_was_asked_yet():
-    status = begun("task2").status()
+    status = create_experiment("task2").status()
     assert status.counts["asked"] == 0 and [one.weight for one in status.contexts] == [0.5, 0.5]
     assert status.stopping > 0 and not status.should_stop(0.01)
 
 
 def test_advice():
-    status = tossed({"0": [0] * 40, "1": [1] * 40}).status()
+    status = coin_experiment({"0": [0] * 40, "1": [1] * 40}).status()
     assert status.should_stop(0.01) and status.advice(0.01).startswith("You can stop: ")
-    assert not tossed(HEADS).status().should_stop(0.01)
-    assert tossed(HEADS).status().advice(0.01).startswith("Go on: ")
+    assert not coin_experiment(HEADS).status().should_stop(0.01)
+    assert coin_experiment(HEADS).status().advice(0.01).startswith("Go on: ")
     page = status.as_dict(0.01)
     assert page["stop"] is True and page["expected_regret_of_stopping"] == status.stopping
     assert "stop" not in status.as_dict()
@@ -104,7 +104,7 @@ def test_advice():
 
 @pytest.mark.slow
 def test_what_more_rounds_are_worth_beside_stopping():
-    experiment = tossed(HEADS)
+    experiment = coin_experiment(HEADS)
     plain, status = experiment.status(), experiment.status(rounds=300)
     assert plain.continuing is None and "continuing" not in plain.as_dict()
     found = status.continuing
@@ -124,7 +124,7 @@ def test_what_more_rounds_are_worth_beside_stopping():
         f"experiment itself continues with {status.policy}."
     )
     assert said[at + 3] == status.advice(0.01)  # as it was, and after what more rounds are worth
-    by_ts = begun("task1", policy="ts").status(rounds=5)
+    by_ts = create_experiment("task1", policy="ts").status(rounds=5)
     assert "This assumes" not in str(by_ts)
 
 
@@ -134,7 +134,7 @@ def test_what_more_rounds_are_worth_beside_stopping():
     [(None, "averaged over all contexts equally"), ({"C": 1}, "in this context alone")],
 )
 def test_one_limit_is_told_and_over_which_contexts(context, weighed):
-    experiment = begun("task2")
+    experiment = create_experiment("task2")
     status = experiment.status(context, rounds=100)
     limit = status.continuing.limit
     assert (
@@ -147,16 +147,16 @@ def test_one_limit_is_told_and_over_which_contexts(context, weighed):
 
 
 def test_where_no_exploring_pays_it_is_said():
-    status = tossed({"0": [0] * 40, "1": [1] * 40}).status(rounds=5)
+    status = coin_experiment({"0": [0] * 40, "1": [1] * 40}).status(rounds=5)
     assert (status.continuing.value, status.continuing.explore) == (0, 0)
     assert "Experimenting in the next 5 rounds is not expected to gain anything" in str(status)
     for rounds in (0, -3, 2.5, True, 10**9):
         with pytest.raises(DowiseError, match="rounds="):
-            begun("task2").status(rounds=rounds)
+            create_experiment("task2").status(rounds=rounds)
 
 
 def test_withdrawn_and_erased_decisions():
-    experiment = begun("task2")
+    experiment = create_experiment("task2")
     for number in range(1, 6):
         experiment.ask({"C": 1}, allowed=["do(X2=0)"])
         experiment.tell(number, {"Z": 1})
@@ -178,7 +178,7 @@ def test_withdrawn_and_erased_decisions():
 
 
 def test_what_does_not_count_is_said():
-    experiment = begun("task2", policy="ucb")
+    experiment = create_experiment("task2", policy="ucb")
     experiment.ask({"C": 1}, forbid=["do(X1=1)"])
     experiment.ask({"C": 1})
     experiment.tell(2, {"Y": 1}, played="do(X2=1)")
@@ -196,7 +196,7 @@ def test_what_does_not_count_is_said():
 
 
 def test_variables_that_could_not_be_used():
-    experiment = begun("task2")
+    experiment = create_experiment("task2")
     decision = experiment.ask({"C": 1}, allowed=["do(X2=0)"])
     experiment.tell(decision.id, {"Y": 1, "Z": None})
     status = experiment.status()
@@ -207,7 +207,7 @@ def test_variables_that_could_not_be_used():
 
 
 def test_pending_decisions_are_listed_the_oldest_first(monkeypatch):
-    experiment = begun("task2")
+    experiment = create_experiment("task2")
     for _ in range(12):
         experiment.ask({"C": 0}, allowed=["do(X2=0)"])
     experiment.tell(1, {"Z": 1})
@@ -244,7 +244,7 @@ def test_of_many_contexts_those_that_came_most_often_are_shown():
         "Y",
         context=names,
     )
-    experiment = begun(problem)
+    experiment = create_experiment(problem)
     status = experiment.status(evidence=False)
     assert len(status.contexts) == 64 and status.stopping > 0
     assert "There are 128 contexts" in status.notes[0] and "the 64 first ones" in status.notes[0]
@@ -258,7 +258,7 @@ def test_of_many_contexts_those_that_came_most_often_are_shown():
 
 
 def test_a_context_that_was_corrected_counts_where_it_belongs():
-    experiment = begun("task2")
+    experiment = create_experiment("task2")
     experiment.ask({"C": 0}, allowed=["do(X2=0)"])
     experiment.tell(1, {"X1": 0, "Z": 0, "Y": 1})
     experiment.amend(1, {"C": 1}, reason="typo")
@@ -269,7 +269,7 @@ def test_a_context_that_was_corrected_counts_where_it_belongs():
 
 @pytest.mark.parametrize("policy", ["ids", "ucb", "z2-ts"])
 def test_each_look_takes_in_what_was_told_since(policy):
-    experiment = begun(policy=policy)
+    experiment = create_experiment(policy=policy)
     for rewards in ([1], [0, 0, 0, 0]):
         for reward in rewards:
             decision = experiment.ask(allowed=["do(X=1)"])
@@ -283,7 +283,7 @@ def test_each_look_takes_in_what_was_told_since(policy):
 
 def test_a_graph_that_is_wrong_is_said_and_what_to_do():
     problem = Problem(CausalGraph.parse("X -> Y; Z"), "Y", non_manipulable="Z")
-    experiment, rng = begun(problem), np.random.default_rng(0)
+    experiment, rng = create_experiment(problem), np.random.default_rng(0)
     z = rng.integers(2, size=100)
     experiment.import_records(
         {
@@ -302,7 +302,7 @@ def test_a_graph_that_is_wrong_is_said_and_what_to_do():
 
 
 def test_evidence_that_would_take_long_is_left_out_unless_asked_for(monkeypatch):
-    experiment = played("task2", 3)
+    experiment = played_experiment("task2", 3)
     monkeypatch.setattr(seeing, "EVIDENCE_TIMEOUT", 0.0)
     status = experiment.status()
     assert status.alarms is None and "--evidence" in status.notes[-1]
@@ -314,7 +314,7 @@ def test_evidence_that_would_take_long_is_left_out_unless_asked_for(monkeypatch)
 
 def test_doubtful_edges():
     problem = Problem(CausalGraph.parse("Z -> X -> Y; Z ?-> Y"), "Y", non_manipulable="Z")
-    status = begun(problem).status()
+    status = create_experiment(problem).status()
     assert status.edges == {"Z -> Y": 0.5}
     assert "Z -> Y (0.50)" in str(status)
 
@@ -327,7 +327,7 @@ LARGE = Problem(
 
 
 def test_a_graph_that_is_too_large_is_looked_at_arm_by_arm():
-    experiment = begun(LARGE, policy="ucb")
+    experiment = create_experiment(LARGE, policy="ucb")
     for label, rewards in HEADS.items():
         for reward in rewards:
             decision = experiment.ask({"C": 1}, allowed=[f"do(X={label})"])
@@ -357,18 +357,18 @@ def test_a_graph_that_is_too_large_is_looked_at_arm_by_arm():
 
 def test_the_policy_of_large_graphs_still_has_to_be_able_to_decide():
     with pytest.raises(DowiseError, match="limit"):
-        begun(LARGE, policy="ids")
+        create_experiment(LARGE, policy="ids")
 
 
 def test_coins_have_one_context():
-    status = begun(COIN).status()
+    status = create_experiment(COIN).status()
     assert status.is_one_context and status.contexts[0].context == {}
     assert [*status.rows()[0]] == ["arm", "mean", "low", "high", "best", "plays"]
 
 
 def test_advice_names_where_it_does_not_hold():
     problem = Problem(CausalGraph.parse("C -> Y; X -> Y"), "Y", "C")
-    experiment = begun(problem, "ts")
+    experiment = create_experiment(problem, "ts")
     for reward in [0, 1] * 60:
         decision = experiment.ask({"C": 0}, allowed=[f"do(X={reward})"])
         experiment.tell(decision.id, {"Y": reward})
@@ -380,13 +380,15 @@ def test_advice_names_where_it_does_not_hold():
 
 def test_equal_means_are_called_equal_and_led_by_the_likeliest():
     (one,) = (
-        begun(Problem(CausalGraph.parse("U -> X -> Y; U -> Y"), "Y", arms="all")).status().contexts
+        create_experiment(Problem(CausalGraph.parse("U -> X -> Y; U -> Y"), "Y", arms="all"))
+        .status()
+        .contexts
     )
     assert one.are_alike
     assert one.best[one.leader] == one.best.max()
-    status = begun().status()
+    status = create_experiment().status()
     assert "Nothing tells the arms apart yet" in str(status)
-    assert "Nothing tells" not in str(tossed(HEADS).status())
+    assert "Nothing tells" not in str(coin_experiment(HEADS).status())
 
 
 @pytest.mark.parametrize(
@@ -395,13 +397,13 @@ def test_equal_means_are_called_equal_and_led_by_the_likeliest():
 )
 def test_arms_with_the_same_mean_are_said_to_tie(labels, said):
     problem = Problem(CausalGraph.parse("X -> Y"), "Y", domains={"X": [*labels]})
-    tie = str(tossed({"a": [0]}, problem=problem).status(evidence=False))
+    tie = str(coin_experiment({"a": [0]}, problem=problem).status(evidence=False))
     assert said in tie and "looks best" not in tie and "one of them is the best is" in tie
 
 
 def test_contexts_that_never_came_weigh_alike_and_it_is_said():
     problem = Problem(CausalGraph.parse("C -> Y; X -> Y"), "Y", "C")
-    experiment = begun(problem)
+    experiment = create_experiment(problem)
     assert not experiment.status().has_contexts
     assert "over all contexts equally" in str(experiment.status())
     experiment.ask({"C": 0})

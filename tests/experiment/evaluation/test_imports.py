@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.played_experiments import begun, played
+from support.played_experiments import create_experiment, played_experiment
 
 from dowise.errors import DowiseError
 from dowise.experiment.evaluation import Decide, Learn, LearnMany, LoggedDecision, evaluate
@@ -55,7 +55,7 @@ def test_a_policy_that_only_observes_is_shown_each_of_many_records():
 
 
 def test_what_a_revision_left_nothing_of_is_said():
-    experiment = begun("task2", policy="ts")
+    experiment = create_experiment("task2", policy="ts")
     experiment.ask({"C": 1})
     experiment.tell(1, {"Z": 0, "Y": 1})
     more = Problem(TASK2.graph, "Y", "C", "Z", arms="all")
@@ -65,7 +65,7 @@ def test_what_a_revision_left_nothing_of_is_said():
 
 
 def test_an_experiment_is_evaluated_with_what_was_imported_when():
-    experiment = begun("task2", policy="ts")
+    experiment = create_experiment("task2", policy="ts")
     with pytest.raises(DowiseError, match="no decision to evaluate"):
         experiment.evaluate("ts")
     experiment.ask({"C": 1})
@@ -76,7 +76,7 @@ def test_an_experiment_is_evaluated_with_what_was_imported_when():
     found = experiment.evaluate("ids", {"samples": 100})
     before, after = found.replay.predictions
     assert before == pytest.approx([0.5] * 4)
-    twin = begun("task2")
+    twin = create_experiment("task2")
     twin.import_records(PAST)
     twin.ask({"C": 1}, allowed=[experiment.records()[0].arm])
     twin.tell(1, {"Z": 0, "Y": 1})
@@ -84,7 +84,7 @@ def test_an_experiment_is_evaluated_with_what_was_imported_when():
 
 
 def test_what_is_left_out_is_counted_by_the_reason():
-    experiment = played("task2", 4)
+    experiment = played_experiment("task2", 4)
     experiment.ask_many([{"C": 1}] * 5)
     experiment.withdraw(5, reason="left")
     experiment.tell(6, {"Y": 1}, played=next(
@@ -103,7 +103,7 @@ def test_what_is_left_out_is_counted_by_the_reason():
 
 def test_the_policy_that_decided_is_found_again():
     """Evaluating the same policy with the same streams is no part of this: its shares are close."""
-    experiment = played("task2", 30, "ts")
+    experiment = played_experiment("task2", 30, "ts")
     found = experiment.evaluate("ts")
     assert np.abs(found.replay.target - found.replay.logged).max() < 0.1  # 1000 draws each
     assert found.unsupported < 0.05
@@ -111,7 +111,7 @@ def test_the_policy_that_decided_is_found_again():
 
 def test_an_amended_context_is_not_what_the_target_saw():
     """The decision was made in C=0, whatever was found out later: the rule is asked there."""
-    experiment = begun("task2", "random")
+    experiment = create_experiment("task2", "random")
     number = experiment.ask({"C": 0}, allowed=["do(X1=0)", "do(X1=1)"]).id
     experiment.tell(number, {"Z": 0, "X2": 0, "Y": 1})
     rule = {("0",): "do(X1=0)", ("1",): "do(X1=1)"}

@@ -238,7 +238,7 @@ def test_what_is_shown_is_marked(reader):
 def test_an_arm_shows_its_formula(reader):
     panel = page(reader, more="/panel", arm="do( Price = 1 )")
     assert "P(Sales=1 | do(Price=1), Season=s" in panel and "Set Price to 1." in panel
-    assert "It is that of the graph with all doubtful edges." in panel
+    assert "The formula is for the graph with all doubtful edges." in panel
 
 
 @pytest.mark.parametrize(
