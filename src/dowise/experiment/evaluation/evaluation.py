@@ -171,10 +171,9 @@ class Evaluation(JsonResult, Documented):
         net = ", net of cost," if self.problem.payoff.has_costs else ""
         if self.effective_decisions < MIN_EFFECTIVE:  # say so before the estimate
             yield (
-                f"The decisions tell little about {self.target}, only as much as "
-                f"{self.effective_decisions:.2g} decisions of its own: a mean "
-                f"{self.problem.reward}{net} anywhere from {format_number(self.dr.low)} to "
-                f"{format_number(self.dr.high)} agrees with them."
+                f"The decisions tell little about {self.target} (their effective number is "
+                f"{self.effective_decisions:.2g}): a mean {self.problem.reward}{net} anywhere from "
+                f"{format_number(self.dr.low)} to {format_number(self.dr.high)} agrees with them."
             )
         count = "counts" if self.decisions == 1 else "count"
         yield (

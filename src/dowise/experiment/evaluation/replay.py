@@ -463,7 +463,7 @@ class EvaluationLog:
             return "another arm was played"
         then = config.problem
         if (then.arms, then.context) != (problem.arms, problem.context):
-            return "made before a revision, with other arms or another context"
+            return "made when there were other arms or another context, before a revision"
         payload = event.payload
         if payload["probabilities"] is None:
             return "its probabilities are not known"
