@@ -62,7 +62,7 @@ def test_status(ward):
         "Go on: if you stop",
         "decision 11, do(Dose=",
         "not told: Frailty, Recovery",
-        "1 decision made among fewer than all arms",
+        "In 1 decision some arms were not allowed",
         "biased",
         "No alarm at level 0.05",
     ):
@@ -120,10 +120,10 @@ def test_status_with_a_figure(ward):
 
 def test_explain(ward):
     output = ward.run_text("explain", "ward.db", "11", "--figure", "then.png")
-    assert output.startswith("Decision 11 was asked for at 20")
+    assert output.startswith("Decision 11 was made at 20")
     for part in (
         "in the context Age=1",
-        "Known then: the outcomes of 10 decisions; 0 pending.",
+        "Known at that time: the outcomes of 10 decisions; 0 decisions were pending.",
         "3 of 4 arms were allowed.",
         "The policy ts chose do(",
         "not allowed",
@@ -158,7 +158,7 @@ def test_evaluate(ward):
     assert "doubly robust" in output and "2 decisions left out (" in output
     # With few decisions the uncertainty comes first, then the estimate.
     assert output.index("% interval") < output.index("estimate")
-    assert output.index("Few decisions are informative") < output.index("would have had a mean")
+    assert output.index("The decisions tell little about") < output.index("would have had a mean")
     page = ward.run_json("evaluate", "ward.db", "ids", "--option", "samples=50", "--level", "0.8")
     assert page["decisions"] == 10 and page["level"] == 0.8
     assert page["left_out"] == {"pending": 1, "withdrawn": 1}
@@ -194,7 +194,9 @@ def test_audit_names_an_event_that_was_changed(ward):
     finding = failed_audit(ward)
     assert finding["event"] == 3 and "hash" in finding["why"]
     result = ward.run("audit", "ward.db")
-    assert result.exit_code == 1 and result.stdout.startswith("Found at event 3: ")
+    assert result.exit_code == 1 and result.stdout.startswith(
+        "The journal has an error at event 3: "
+    )
     assert "audit" in ward.error("status", "ward.db")
 
 
