@@ -92,7 +92,7 @@ def test_quantiles_are_numbers_that_occurred():
     ],
 )
 def test_sentences(rehearsal, texts):
-    words = str(rehearsal)
+    words = "\n".join(rehearsal.sentences())
     for text in texts:
         assert text in words
     assert ("average" in words) == (rehearsal is not ONE_WORLD) and "e+" not in words
