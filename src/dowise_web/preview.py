@@ -27,12 +27,12 @@ from dowise.policies import best_name, policy_names
 from dowise.problem import (
     MAX_ARMS,
     Problem,
-    costs_in_words,
-    doubts_in_words,
+    describe_costs,
+    describe_edge_priors,
     parse_problem,
     problem_text,
     toml,
-    why_others_are_out,
+    explain_excluded_arms,
 )
 from dowise_web.sandbox import BadInputError, Progress
 
@@ -305,15 +305,15 @@ def describe(problem: Problem, notes: list[str]) -> dict[str, Any]:
             for name, labels in {**problem.domains, **problem.hidden_domains}.items()
         },
         "forbidden": [str(assignment) for assignment in problem.forbidden],
-        "costs": list(costs_in_words(problem)),
-        "doubts": doubts_in_words(problem),
+        "costs": list(describe_costs(problem)),
+        "doubts": describe_edge_priors(problem),
         "sets": {
             "kind": problem.arms_kind,
             "count": len(problem.intervention_sets),
             "first": _shorten(sets),
         },
         "arms": {"count": len(problem.arms), "first": _arms(problem)},
-        "why": why_others_are_out(problem) if few_sets else None,
+        "why": explain_excluded_arms(problem) if few_sets else None,
         "best": best,
         "advice": {"soft": _soft_advice(problem), "floor": best and floor_advice(best, {})},
         "notes": notes + more,

@@ -14,7 +14,7 @@ from support.strategies import examples
 from dowise import Belief, CausalGraph, Problem, make_environment
 from dowise.belief import Posterior
 from dowise.belief.edge_weights import MAX_LANES
-from dowise.model.edge_structures import MAX_PATTERNS, fitted, likeliest_subsets
+from dowise.model.edge_structures import MAX_PATTERNS, fit_weights, likeliest_subsets
 from dowise.problem.domains import MISSING
 from dowise.problem.record import RecordBatch, past_record
 
@@ -301,13 +301,13 @@ def test_the_likeliest_subsets_are_the_likeliest():
 def test_weights_of_some_subsets_keep_every_margin():
     chances = {0: 0.1, 1: 0.5, 2: 0.5, 3: 0.9, 4: 0.3, 5: 0.5, 6: 0.05}
     subsets = likeliest_subsets(chances, 40)
-    weights = np.array(fitted(subsets, chances))
+    weights = np.array(fit_weights(subsets, chances))
     assert weights.min() > 0 and weights.sum() == pytest.approx(1)
     for thing, chance in chances.items():
         there = np.array([thing in subset for subset, _ in subsets])
         assert weights[there].sum() == pytest.approx(chance)
     every = likeliest_subsets(chances, 10**6)
-    assert fitted(every, chances) == pytest.approx([p for _, p in every])
+    assert fit_weights(every, chances) == pytest.approx([p for _, p in every])
 
 
 @pytest.mark.slow

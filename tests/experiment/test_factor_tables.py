@@ -269,7 +269,7 @@ def test_formulas_are_those_of_the_problem():
         for arm, formula in zip(problem.arms, formulas(problem), strict=True):
             view = formula_view(problem, arm)
             assert (view.text, view.latex) == (str(formula), formula.latex())
-            assert view.has_formula is not formula.is_itself
+            assert view.has_formula is not formula.is_trivial
 
 
 def test_notes_on_formulas():

@@ -111,7 +111,7 @@ def test_the_kernel_is_the_definition(seed, arms, values, lam):
     worth -= rng.choice([0, 0.3]) * rng.random((arms, 1))  # what arms may cost
     winners = np.einsum("ayi,ay->ia", p, worth).argmax(axis=1)
     means, fit = p.mean(axis=2), 40
-    found = estimate_of(draws.first_ones(fit), payoff(np.linspace(0, 1, values)))
+    found = estimate_of(draws.head(fit), payoff(np.linspace(0, 1, values)))
     winning = np.unique(winners[:fit])
     joint = np.stack(
         [[(p[a, :, :fit] * (winners[:fit] == k)).mean(axis=1) for k in winning]

@@ -36,7 +36,7 @@ def test_it_plays_what_ids_would_by_the_first_draws(task1):
     policy = CertifiedSampling(task1, lam=ONE)
     decision = policy.decide(rng=3)
     draws = policy.belief.posterior.draw((), 1000, np.random.default_rng(3))
-    found = estimate_of(draws.first_ones(300), task1.payoff)
+    found = estimate_of(draws.head(300), task1.payoff)
     action = minimise_ratio(found.delta, found.gain)
     assert decision.figures["certified"]
     assert decision.probabilities == pytest.approx(action.distribution(3))

@@ -1,4 +1,4 @@
-"""Formulas: as section 3 prints them, and equal to the brute-force truth."""
+"""Formulas as text and LaTeX, and their values against brute force."""
 
 from functools import cache
 
@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.mathtext import MathTextParser
 from support.brute_force import mean_reward, random_cpts
 from support.confounded_worlds import Confounded
 from support.strategies import cases, examples
 
 from dowise import CausalGraph, Problem, load_problem
-from dowise.problem.formulas import formulas
+from dowise.identification.identify import estimators
+from dowise.problem.formulas import formulas, latex_label, latex_name
 
 
-def test_section_3_prints_these_for_g1():
+def test_formulas_of_section_3():
     task1 = formulas(load_problem("task1"))
     assert [str(formula) for formula in task1] == [
         "P(Y=1 | do()) = Σ_{x,z} P(Y=1 | X=x, Z=z) P(X=x | Z=z) P(Z=z)",
@@ -26,12 +28,12 @@ def test_section_3_prints_these_for_g1():
     )
 
 
-def test_context_is_held_and_what_does_not_matter_is_left_out():
-    found = [str(formula) for formula in formulas(load_problem("task2"))]
-    assert found[0] == (
+def test_context_is_fixed_and_irrelevant_variables_are_left_out():
+    texts = [str(formula) for formula in formulas(load_problem("task2"))]
+    assert texts[0] == (
         "P(Y=1 | do(X1=0), C=c) = Σ_{x2,z} P(Y=1 | X2=x2, Z=z) P(X2=x2 | C=c, X1=0, Z=z) P(Z=z)"
     )
-    assert found[2] == "P(Y=1 | do(X2=0), C=c) = Σ_{z} P(Y=1 | X2=0, Z=z) P(Z=z)"
+    assert texts[2] == "P(Y=1 | do(X2=0), C=c) = Σ_{z} P(Y=1 | X2=0, Z=z) P(Z=z)"
 
 
 def test_latex_of_longer_names_and_indices():
@@ -48,8 +50,7 @@ def test_a_reward_of_several_values_is_weighted_by_its_worth():
     assert str(formulas(problem)[0]) == "E[worth(Y) | do(X=0)] = Σ_{y} worth(y) P(Y=y | X=0)"
 
 
-def test_names_keep_their_spelling_and_stay_apart_from_values():
-    """Once `Alcohol` and `alcohol` were alike: names were written small for their values."""
+def test_symbols_of_values_differ_from_all_names():
     graph = CausalGraph.parse("Age -> Alcohol; Alcohol -> Y; alcohol -> Y; alcohol -> Alcohol")
     problem = Problem(graph, "Y", non_manipulable=["alcohol", "Age"])
     assert str(formulas(problem)[1]) == (
@@ -71,7 +72,7 @@ def test_names_keep_their_spelling_and_stay_apart_from_values():
     )
 
 
-def test_an_open_value_is_never_taken_for_a_label():
+def test_symbols_of_values_differ_from_labels():
     graph = CausalGraph.parse("A -> B -> Y; A -> Y")
     domains = {"A": ["a", "b"], "B": ["a", "b1"]}
     problem = Problem(graph, "Y", non_manipulable="A", domains=domains)
@@ -79,13 +80,13 @@ def test_an_open_value_is_never_taken_for_a_label():
     assert problem.arms[2]["B"] == "b1" and formulas(problem)[0].notation.symbols["B"] == "b2"
 
 
-def told(graph, **options):
+def formulas_by_arm(graph, **options):
     problem = Problem(CausalGraph.parse(graph), "Y", **options)
     return {str(formula.arm): formula for formula in formulas(problem)}
 
 
-def test_where_causes_are_hidden_factors_say_what_is_set_and_what_is_seen():
-    found = told("X -> Z -> Y; X <-> Y", arms="all")
+def test_factors_with_hidden_causes():
+    found = formulas_by_arm("X -> Z -> Y; X <-> Y", arms="all")
     assert [str(found[arm]) for arm in ("do()", "do(X=0)", "do(Z=0)", "do(X=0, Z=1)")] == [
         "P(Y=1 | do()) = Σ_{x,z} P(Y=1 | X=x, Z=z) P(Z=z | X=x) P(X=x)",
         "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | do(Z=z)) P(Z=z | X=0)",
@@ -93,17 +94,21 @@ def test_where_causes_are_hidden_factors_say_what_is_set_and_what_is_seen():
         "P(Y=1 | do(X=0, Z=1)) = P(Y=1 | do(Z=1))",
     ]
     assert found["do(X=0)"].latex().endswith(r"P(Y=1 \mid \mathrm{do}(Z=z)) P(Z=z \mid X=0)")
-    assert [found[arm].is_seen for arm in ("do()", "do(X=0)", "do(Z=0)")] == [True, False, True]
-    # Under do(X1=0) a record counts for Y whatever X1 was set to, and the context is only seen.
+    assert [found[arm].is_observational for arm in ("do()", "do(X=0)", "do(Z=0)")] == [
+        True,
+        False,
+        True,
+    ]
+    # Y does not depend on X1 under do(X1=0), and the context is observed.
     task2 = "C -> X1; C -> X2; C -> Y; X1 -> X2; Z -> X2; Z -> Y; X2 -> Y; X1 <-> Y"
-    assert str(told(task2, context="C", non_manipulable="Z")["do(X1=0)"]) == (
+    assert str(formulas_by_arm(task2, context="C", non_manipulable="Z")["do(X1=0)"]) == (
         "P(Y=1 | do(X1=0), C=c) = "
         "Σ_{x2,z} P(Y=1 | do(X2=x2, Z=z), C=c) P(X2=x2 | C=c, X1=0, Z=z) P(Z=z)"
     )
 
 
-def test_a_factor_that_is_the_reward_itself_is_said_in_words():
-    found = told("C -> Y; X -> Y; X <-> Y", context="C")
+def test_a_trivial_formula_is_explained():
+    found = formulas_by_arm("C -> Y; X -> Y; X <-> Y", context="C")
     assert str(found["do()"]) == "P(Y=1 | do(), C=c) = Σ_{x} P(Y=1 | C=c, X=x) P(X=x)"
     assert str(found["do(X=1)"]) == (
         "P(Y=1 | do(X=1), C=c) is a factor of its own: seeing alone does not tell it"
@@ -111,27 +116,24 @@ def test_a_factor_that_is_the_reward_itself_is_said_in_words():
     assert found["do(X=1)"].latex() == (
         r"P(Y=1 \mid \mathrm{do}(X=1), C=c) \quad\text{(a factor of its own)}"
     )
-    assert str(told("X -> Y; X <-> Y", domains={"Y": [0, 1, 2]})["do(X=0)"]) == (
+    assert str(formulas_by_arm("X -> Y; X <-> Y", domains={"Y": [0, 1, 2]})["do(X=0)"]) == (
         "E[worth(Y) | do(X=0)] = Σ_{y} worth(y) P(Y=y | do(X=0))"
     )
 
 
-def test_a_hidden_cause_that_no_reward_needs_changes_nothing():
-    harmless = told("X -> Y -> W; Y <-> W")
+def test_an_irrelevant_hidden_cause_changes_nothing():
+    harmless = formulas_by_arm("X -> Y -> W; Y <-> W")
     assert [str(formula) for formula in harmless.values()] == [
         f"P(Y=1 | do(X={x})) = P(Y=1 | X={x})" for x in (0, 1)
     ]
 
 
 def evaluate(formula, problem, probability, context):
-    """Sum the products, one assignment at a time.
-
-    `probability` is that of a factor where variables have these places in their domains.
-    """
+    """Sum the products, one assignment at a time; `probability(factor, codes)` is a factor."""
     domains = problem.domains
     total = 0.0
-    for places in np.ndindex(*(len(domains[name]) for name in formula.summed)):
-        value = dict(zip(formula.summed, places, strict=True)) | context
+    for codes in np.ndindex(*(len(domains[name]) for name in formula.summed)):
+        value = dict(zip(formula.summed, codes, strict=True)) | context
         value |= {name: domains[name].index(label) for name, label in formula.arm.items()}
         if formula.good is not None:
             value[formula.reward] = domains[formula.reward].index(formula.good)
@@ -153,17 +155,17 @@ def test_formulas_equal_brute_force(case, seed, values):
     cpts = random_cpts(problem, rng)
 
     def entry(factor, value):
-        assert not factor.done and factor.seen == graph.parents(factor.variable)
-        return cpts[factor.variable][tuple(value[x] for x in (*factor.seen, factor.variable))]
+        assert not factor.intervened and factor.observed == graph.parents(factor.variable)
+        return cpts[factor.variable][tuple(value[x] for x in (*factor.observed, factor.variable))]
 
-    seen = {name: int(rng.integers(len(problem.domains[name]))) for name in context}
+    observed = {name: int(rng.integers(len(problem.domains[name]))) for name in context}
     for formula in formulas(problem):
-        truth = mean_reward(problem, cpts, formula.arm, seen)
-        assert evaluate(formula, problem, entry, seen) == pytest.approx(truth, abs=1e-12)
+        truth = mean_reward(problem, cpts, formula.arm, observed)
+        assert evaluate(formula, problem, entry, observed) == pytest.approx(truth, abs=1e-12)
 
 
 def confounded_problem(rng):
-    """All from one seed: graphs drawn edge by edge hardly ever have hidden causes that matter."""
+    """Draw a problem; graphs drawn edge by edge rarely have relevant hidden causes."""
     names = [f"V{i}" for i in rng.permutation(rng.integers(2, 5))]
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     arrows, arcs = ([pair for pair in pairs if rng.random() < p] for p in (0.7, 0.5))
@@ -177,32 +179,72 @@ def confounded_problem(rng):
 
 @given(st.integers(0, 2**32 - 1))
 @examples(60)
-def test_with_hidden_causes_formulas_equal_brute_force(seed):
-    """Each factor is what it says: a conditional of the world in which its do() is done."""
+def test_formulas_with_hidden_causes_equal_brute_force(seed):
+    """Each factor is a conditional distribution under its do()."""
     rng = np.random.default_rng(seed)
     problem = confounded_problem(rng)
     world, reward = Confounded(problem, rng), problem.reward
-    seen = {name: int(rng.integers(2)) for name in problem.context}
+    observed = {name: int(rng.integers(2)) for name in problem.context}
 
     @cache
     def joint(settings):
         return world.joint(dict(settings))
 
-    def chance(known, settings):
-        axes = tuple(known.get(name, slice(None)) for name in world.names)
+    def chance(values, settings):
+        axes = tuple(values.get(name, slice(None)) for name in world.names)
         return joint(tuple(sorted(settings.items())))[axes].sum()
 
     def conditional(factor, value):
-        settings = {name: value[name] for name in factor.done}
-        given = {name: value[name] for name in factor.seen}
-        both = given | {factor.variable: value[factor.variable]}
-        return chance(both, settings) / chance(given, settings)
+        settings = {name: value[name] for name in factor.intervened}
+        conditions = {name: value[name] for name in factor.observed}
+        joint_values = conditions | {factor.variable: value[factor.variable]}
+        return chance(joint_values, settings) / chance(conditions, settings)
 
     for formula in formulas(problem):
         arm = {name: problem.domains[name].index(label) for name, label in formula.arm.items()}
         truth = sum(
-            worth * chance(seen | {reward: y}, arm)
+            worth * chance(observed | {reward: y}, arm)
             for y, worth in enumerate(problem.reward_values.values())
         )
-        truth /= chance(seen, arm)
-        assert evaluate(formula, problem, conditional, seen) == pytest.approx(truth, abs=1e-12)
+        truth /= chance(observed, arm)
+        assert evaluate(formula, problem, conditional, observed) == pytest.approx(truth, abs=1e-12)
+
+
+# -- LaTeX --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("X", "X"),
+        ("x12", "x_{12}"),
+        ("Σ_3", r"\Sigma_{3}"),
+        ("é", r"\mathrm{\text{é}}"),
+        ("X1a", r"\mathrm{X1a}"),
+        ("body mass", r"\mathrm{body\ mass}"),
+        ("a_b%c&d#e$f{g}", r"\mathrm{a\_b\%c\&d\#e\$f\{g\}}"),
+        ("a\\b^c~d", r"\mathrm{a\text{\textbackslash{}}b\text{\textasciicircum{}}c"
+                    r"\text{\textasciitilde{}}d}"),
+        ("a--b", r"\mathrm{a\text{-{}-{}}b}"),
+        ("αβ cells", r"\mathrm{{\alpha}{\beta}\ cells}"),
+        ("年齢", r"\mathrm{\text{年齢}}"),
+        ("two\nlines\x07", r"\mathrm{two\ lines\ }"),
+    ],
+)  # fmt: skip
+def test_latex_names(name, written):
+    assert latex_name(name) == written
+
+
+def test_latex_labels():
+    assert [latex_label(label) for label in ("0", "-1.5", "low", "1e5", "x")] == [
+        "0", "-1.5", r"\mathrm{low}", r"\mathrm{1e5}", r"\mathrm{x}",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["task3", "healthcare", "asia"])
+def test_matplotlib_draws_the_formulas(name):
+    parser, problem = MathTextParser("path"), load_problem(name)
+    expressions = [formula for group in estimators(problem).values() for formula in group]
+    for formula in (*formulas(problem), *expressions):
+        width, height, *_ = parser.parse(f"${formula.latex()}$")
+        assert width > 0 and height > 0

@@ -304,7 +304,7 @@ def _config_to_json(experiment: ExperimentBase) -> dict[str, Any]:
 
 def _config_blocks(experiment: ExperimentBase) -> list[Block]:
     from dowise.experiment.advice import floor_advice
-    from dowise.problem.problem_file import costs_in_words
+    from dowise.problem.problem_file import describe_costs
 
     problem = experiment.problem
     arms = [str(arm) for arm in problem.arms[:_MAX_ARMS]]
@@ -319,7 +319,7 @@ def _config_blocks(experiment: ExperimentBase) -> list[Block]:
         ("context", ", ".join(problem.context)),
         *zip(["arms", *[""] * len(arms)], arms, strict=False),
         ("forbidden", ", ".join(map(str, problem.forbidden))),
-        ("costs", ", ".join(costs_in_words(problem)) if problem.costs else ""),
+        ("costs", ", ".join(describe_costs(problem)) if problem.costs else ""),
         ("policy", experiment.policy + (f" with floor={floor:g}" if floor else "")),
         ("", advice or ""),
     )

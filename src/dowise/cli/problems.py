@@ -196,11 +196,11 @@ def check(
     """
     from dowise.belief import Belief
     from dowise.belief.evidence import likely_soft_edges
-    from dowise.problem.tables import naming_the_file, read_table
+    from dowise.problem.tables import prefix_errors, read_table
 
     belief = Belief(read_problem(problem), evidence=True)
     table = read_table(data, belief.problem)
-    with naming_the_file(data):
+    with prefix_errors(data):
         belief.learn_many(belief.problem.records(table))  # unused records are listed below
     evidence = belief.evidence(alpha, strict)
     if picture is not None:
@@ -226,7 +226,7 @@ def check(
 
 def _arms_blocks(problem: Problem) -> Iterator[Block]:
     """Yield the roles, the intervention sets, the arms, and why nothing else is an arm."""
-    from dowise.problem.arms import why_others_are_out
+    from dowise.problem.arms import explain_excluded_arms
 
     description = f": {problem.description}" if problem.description else ""
     yield Heading(f"{problem.name or 'The problem'}{description}")
@@ -250,11 +250,11 @@ def _arms_blocks(problem: Problem) -> Iterator[Block]:
     )
     columns = ("#", "arm", *(["cost"] if has_costs else []), "in words")
     yield Table(columns, tuple(rows), right=("#", "cost"))
-    yield Paragraph(why_others_are_out(problem))
+    yield Paragraph(explain_excluded_arms(problem))
 
 
 def _role_rows(problem: Problem) -> Iterator[tuple[str, str]]:
-    from dowise.problem.problem_file import costs_in_words, doubts_in_words
+    from dowise.problem.problem_file import describe_costs, describe_edge_priors
 
     # The order of a domain is easily reversed, so the best value is named.
     domain, scaled = problem.domains[problem.reward], problem.payoff.scaled
@@ -273,13 +273,13 @@ def _role_rows(problem: Problem) -> Iterator[tuple[str, str]]:
         "can't be set": problem.non_manipulable,
         "hidden, never recorded": problem.hidden,
         "forbidden in an arm": tuple(map(str, problem.forbidden)),
-        "costs": costs_in_words(problem),
+        "costs": describe_costs(problem),
         "prior": prior,
     }
     for label, names in rows.items():
         if names:
             yield label, ", ".join(names)
-    for i, line in enumerate(doubts_in_words(problem)):
+    for i, line in enumerate(describe_edge_priors(problem)):
         yield "" if i else "doubtful edges", line
 
 

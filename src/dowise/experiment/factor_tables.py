@@ -159,7 +159,7 @@ def formula_view(problem: Problem, arm: ArmLike) -> FormulaView:
     return FormulaView(
         arm=str(formula.arm),
         text=str(formula),
-        has_formula=not formula.is_itself,
+        has_formula=not formula.is_trivial,
         latex=formula.latex(),
         notes=tuple(notes),
     )

@@ -30,7 +30,7 @@ from dowise.experiment.case import Case
 from dowise.experiment.event import Event, as_text
 from dowise.experiment.state import ExperimentState
 from dowise.problem import Intervention, Problem
-from dowise.problem.arms import forbidden_in
+from dowise.problem.arms import find_forbidden
 from dowise.problem.domains import MISSING
 from dowise.problem.problem import ArmLike
 from dowise.problem.record import RecordBatch, check_same_problem
@@ -398,7 +398,7 @@ def warn_of_forbidden(pending: Iterable[Case], problem: Problem) -> None:
 
 def forbidden_note(pending: Iterable[Case], problem: Problem) -> list[str]:
     """Return a note about pending decisions on arms that are forbidden now, if there are any."""
-    ids = [case.id for case in pending if forbidden_in(case.asked, problem.forbidden) is not None]
+    ids = [case.id for case in pending if find_forbidden(case.asked, problem.forbidden) is not None]
     if not ids:
         return []
     subject = "decision is" if len(ids) == 1 else "decisions are"

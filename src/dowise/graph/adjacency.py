@@ -78,13 +78,13 @@ class Adjacency:
 
     def restrict(self, keep: int) -> Adjacency:
         """Return the edges among the variables in `keep`, renumbered in the same order."""
-        kept = list(bits(keep))
-        index = {old: new for new, old in enumerate(kept)}
+        indices = list(bits(keep))
+        renumbered = {old: new for new, old in enumerate(indices)}
 
-        def packed(masks: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(mask_of(index[j] for j in bits(masks[i] & keep)) for i in kept)
+        def pack(masks: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(mask_of(renumbered[j] for j in bits(masks[i] & keep)) for i in indices)
 
-        return Adjacency(packed(self.parents), packed(self.children), packed(self.siblings))
+        return Adjacency(pack(self.parents), pack(self.children), pack(self.siblings))
 
     def cut(self, targets: int) -> Adjacency:
         """Return the edges without those into `targets`, bidirected ones included."""
@@ -114,13 +114,13 @@ class Adjacency:
 
     def cycle(self) -> list[int]:
         """Return a directed cycle from one of its variables back to it; empty if there is none."""
-        left = (1 << len(self.parents)) - 1 & ~mask_of(self.topological_order())
-        if not left:
+        remaining = (1 << len(self.parents)) - 1 & ~mask_of(self.topological_order())
+        if not remaining:
             return []
         # Every remaining variable has a remaining parent, so walking upwards must close a cycle.
-        walk = [next(bits(left))]
+        walk = [next(bits(remaining))]
         while True:
-            parent = next(bits(self.parents[walk[-1]] & left))
+            parent = next(bits(self.parents[walk[-1]] & remaining))
             if parent in walk:
                 return [parent, *reversed(walk[walk.index(parent) :])]
             walk.append(parent)

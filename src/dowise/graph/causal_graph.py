@@ -305,21 +305,21 @@ class CausalGraph(Frozen):
 
         Bidirected edges at these variables are removed as well.
         """
-        left = self.adjacency.cut(self.mask(names))
-        return CausalGraph.from_adjacency(self.variables, left, self.marks)
+        adjacency = self.adjacency.cut(self.mask(names))
+        return CausalGraph.from_adjacency(self.variables, adjacency, self.marks)
 
     def without(self, edges: str | Iterable[str]) -> CausalGraph:
         """Return the graph without these edges, which are passed as text."""
         texts = self.edge_texts
         removed = {known_edge(edge, texts) for edge in as_texts(edges)}
-        return self._with_these(text for text in texts if text not in removed)
+        return self._with_exactly(text for text in texts if text not in removed)
 
     def with_edges(self, edges: str | Iterable[str]) -> CausalGraph:
         """Return the graph with these edges, passed as text, added. New edges have no mark."""
-        return self._with_these((*self.edge_texts, *as_texts(edges)))
+        return self._with_exactly((*self.edge_texts, *as_texts(edges)))
 
-    def _with_these(self, edges: Iterable[str]) -> CausalGraph:
-        """Return the graph with exactly these edges; edges that it has already keep their marks."""
+    def _with_exactly(self, edges: Iterable[str]) -> CausalGraph:
+        """Return the graph with these edges only; edges that it already has keep their marks."""
         parsed = [EdgeName.parse(edge) for edge in edges]
         plain = CausalGraph(
             [(edge.left, edge.right) for edge in parsed if not edge.is_bidirected],

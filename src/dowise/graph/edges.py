@@ -16,6 +16,7 @@ A -> B; A <-> "body mass"
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -187,14 +188,12 @@ def check_names(names: Iterable[str], unique: bool) -> None:
             raise DowiseError(
                 f"a variable's name must be a non-empty text, not {name!r}", code="invalid-type"
             )
-    seen: set[str] = set()
-    for name in names if unique else ():
-        if name in seen:
+    for name, count in Counter(names).items():
+        if unique and count > 1:
             raise DowiseError(
                 f"the variable {name!r} is listed twice: name each variable once",
                 code="duplicate-name",
             )
-        seen.add(name)
 
 
 def check_no_loops(directed: Iterable[Edge], bidirected: Iterable[Edge]) -> None:

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from dowise.errors import DowiseError
-from dowise.graph.adjacency import closure
+from dowise.graph.adjacency import bits, closure
 from dowise.graph.causal_graph import DEFAULT_MAX_SETS, CausalGraph
 
 
@@ -89,12 +89,13 @@ class _Territories:
         self._order = tuple(reversed(ancestors.topological_order()))
         bit = {name: 1 << i for i, name in enumerate(self._order)}
         self._parents = {
-            bit[name]: sum(bit[other] for other in ancestors.parents(name)) for name in self._order
+            bit[name]: sum(bit[parent] for parent in ancestors.parents(name))
+            for name in self._order
         }
         # A territory that holds a variable holds its children and its siblings.
         self._drawn_in = {
             bit[name]: sum(
-                bit[other] for other in {*ancestors.children(name), *ancestors.siblings(name)}
+                bit[joined] for joined in {*ancestors.children(name), *ancestors.siblings(name)}
             )
             for name in self._order
         }
@@ -102,36 +103,19 @@ class _Territories:
 
     def inside(self, allowed: int) -> int:
         """Return T(S): the territory of Y in the subgraph of the allowed variables."""
-        ancestors, frontier = 0, 1
-        parents = self._parents
-        while frontier:
-            lowest = frontier & -frontier
-            ancestors |= lowest
-            frontier = (frontier | parents[lowest]) & allowed & ~ancestors
-        territory, frontier = 0, 1
-        drawn_in = self._drawn_in
-        while frontier:
-            lowest = frontier & -frontier
-            territory |= lowest
-            frontier = (frontier | drawn_in[lowest]) & ancestors & ~territory
-        return territory
+        return _reach(self._drawn_in, _reach(self._parents, allowed))
 
     def border(self, territory: int) -> int:
         """Return Pa(T) minus T."""
-        border, left = 0, territory
-        while left:
-            lowest = left & -left
+        border, remaining = 0, territory
+        while remaining:
+            lowest = remaining & -remaining
             border |= self._parents[lowest]
-            left ^= lowest
+            remaining ^= lowest
         return border & ~territory
 
     def names(self, mask: int) -> frozenset[str]:
-        names = []
-        while mask:
-            lowest = mask & -mask
-            names.append(self._order[lowest.bit_length() - 1])
-            mask ^= lowest
-        return frozenset(names)
+        return frozenset(self._order[i] for i in bits(mask))
 
     def __iter__(self) -> Iterator[int]:
         """Yield every territory once (Close-by-One with inherited failures, on removed variables).
@@ -158,6 +142,16 @@ class _Territories:
                 shrunk[v] = without
                 if not settled & ~without:
                     stack.append((without, v, shrunk))
+
+
+def _reach(neighbours: dict[int, int], allowed: int) -> int:
+    """Return the set reachable from Y along `neighbours` inside the allowed variables."""
+    reached, frontier = 0, 1
+    while frontier:
+        lowest = frontier & -frontier
+        reached |= lowest
+        frontier = (frontier | neighbours[lowest]) & allowed & ~reached
+    return reached
 
 
 def is_minimal(graph: CausalGraph, reward: str, names: str | Iterable[str]) -> bool:

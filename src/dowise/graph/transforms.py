@@ -36,15 +36,14 @@ def condition(graph: CausalGraph, context: str | Iterable[str]) -> CausalGraph:
     fixed = graph.mask(context)
     missing = closure(fixed, edges.parents) & ~fixed
     if missing:
-        absent = next(bits(missing))
-        seen = next(bits(closure(1 << absent, edges.children) & fixed))
+        i = next(bits(missing))
+        cause = graph.variables[i]
+        effect = graph.variables[next(bits(closure(1 << i, edges.children) & fixed))]
         raise DowiseError(
-            f"context must be closed under ancestors: {graph.variables[absent]} is a cause of "
-            f"{graph.variables[seen]} but is not context; add {graph.variables[absent]!r} to the "
-            f"context, or take {graph.variables[seen]!r} out of it",
+            f"context must be closed under ancestors: {cause} is a cause of {effect} but is not "
+            f"context; add {cause!r} to the context, or take {effect!r} out of it",
             code="invalid-context",
         )
-
     return _remove(graph, fixed, lambda edges: _open_colliders(edges, fixed))
 
 
@@ -160,18 +159,20 @@ def factor_order(edges: Adjacency, pools: Iterable[int]) -> list[int]:
     order: list[int] = []
     placed = 0
     for pool in pools:
-        left = pool & ~placed
-        while left:
-            ready = [v for v in bits(left) if not edges.parents[v] & ~placed]
-            v = min(ready, key=lambda v: (_scope(edges, v, placed).bit_count(), v))
+        while remaining := pool & ~placed:
+            ready = [v for v in bits(remaining) if not edges.parents[v] & ~placed]
+            scopes = {
+                v: with_parents(edges, closure(1 << v, edges.siblings, within=placed | 1 << v))
+                for v in ready
+            }
+            v = min(ready, key=lambda v: (scopes[v].bit_count(), v))
             order.append(v)
             placed |= 1 << v
-            left &= ~(1 << v)
     return order
 
 
 def predecessors(order: Iterable[int], size: int) -> list[int]:
-    """For each of `size` variables, return the bit set of itself and its predecessors."""
+    """Return, for each of `size` variables, the bit set of itself and its predecessors."""
     before, placed = [0] * size, 0
     for v in order:
         placed |= 1 << v
@@ -193,7 +194,3 @@ def with_parents(edges: Adjacency, variables: int) -> int:
     for v in bits(variables):
         result |= edges.parents[v]
     return result
-
-
-def _scope(edges: Adjacency, v: int, placed: int) -> int:
-    return with_parents(edges, closure(1 << v, edges.siblings, within=placed | 1 << v))

@@ -230,7 +230,7 @@ class _Compiler:
             parts = formula.factors
         sized = [self._size(part, fixed - bound) for part in parts]
         plan = elimination([axes for axes, _ in sized], bound, self.sizes)
-        axes = frozenset().union(*plan.rest)
+        axes = frozenset().union(*plan.remaining)
         return axes, sum(size for _, size in sized) + plan.cells(self.sizes)
 
     # -- result ------------------------------------------------------------------------------------

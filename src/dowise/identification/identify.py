@@ -324,7 +324,7 @@ def describe_formulas(problem: Problem) -> dict[str, Any]:
                 "arm": dict(formula.arm),
                 "text": str(formula),
                 "latex": formula.latex(),
-                "seen": formula.is_seen,
+                "seen": formula.is_observational,
                 "estimators": [
                     {
                         "text": str(estimator),

@@ -92,7 +92,7 @@ def make_certificate(
         Probability that the bound does not hold.
     """
     fit = choosing_draws(draws.samples)
-    chosen_by = estimate_of(draws.first_ones(fit), payoff)
+    chosen_by = estimate_of(draws.head(fit), payoff)
     action = minimise_ratio(chosen_by.delta, chosen_by.gain)
     winners, _ = draws.winners(payoff)
     others = np.ascontiguousarray(draws.others)

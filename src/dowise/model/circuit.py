@@ -33,7 +33,7 @@ _LOWER = (1 << _SHIFT) - 1
 
 
 class TooLargeError(Exception):
-    """The circuit would have more values than its limit."""
+    """Raised if a circuit would have more values than its limit."""
 
 
 class Operations(NamedTuple):
@@ -86,8 +86,8 @@ class Builder:
         self.count = 2
         self._constants: dict[float, int] = {0.0: ZERO, 1.0: ONE}
         self._blocks: list[tuple[IntArray, IntArray]] = []  # first values and sizes
-        self._known: tuple[dict[bytes, int], ...] = ({}, {})  # of each kind of operation
-        self._made: list[tuple[int, int, IntArray]] = []  # kind, first value, pairs of each
+        self._values: tuple[dict[bytes, int], ...] = ({}, {})  # of each kind of operation
+        self._batches: list[tuple[int, int, IntArray]] = []  # kind, first value, pairs of each
 
     def constant(self, number: float) -> int:
         """Return the value of a constant."""
@@ -108,24 +108,24 @@ class Builder:
 
     def sums(self, lefts: ArrayLike, rights: ArrayLike) -> IntArray:
         """Return the sum of products of each row of pairs: arrays (rows, pairs) -> (rows,)."""
-        one, other = np.asarray(lefts, np.int64), np.asarray(rights, np.int64)
-        codes = (np.minimum(one, other) << _SHIFT) | np.maximum(one, other)
+        left, right = np.asarray(lefts, np.int64), np.asarray(rights, np.int64)
+        codes = (np.minimum(left, right) << _SHIFT) | np.maximum(left, right)
         if codes.shape[1] > 1:
             codes.sort(axis=1)
         # ZERO is the smallest value, so pairs with it come first.
-        gone = (codes < ONE << _SHIFT).sum(axis=1)
-        if not gone.any():
+        dropped = (codes < ONE << _SHIFT).sum(axis=1)
+        if not dropped.any():
             return self._sums_of(codes)
         values = np.empty(len(codes), dtype=np.int64)
-        for zeros in np.unique(gone).tolist():
-            rows = np.flatnonzero(gone == zeros)
+        for zeros in np.unique(dropped).tolist():
+            rows = np.flatnonzero(dropped == zeros)
             values[rows] = self._sums_of(codes[rows, zeros:])
         return values
 
-    def products(self, ones: ArrayLike, others: ArrayLike) -> IntArray:
-        """Return products, element by element; arrays of one shape."""
-        one, other = np.asarray(ones, np.int64), np.asarray(others, np.int64)
-        return self.sums(one.reshape(-1, 1), other.reshape(-1, 1)).reshape(one.shape)
+    def products(self, lefts: ArrayLike, rights: ArrayLike) -> IntArray:
+        """Return products, element by element, of two arrays of the same shape."""
+        left, right = np.asarray(lefts, np.int64), np.asarray(rights, np.int64)
+        return self.sums(left.reshape(-1, 1), right.reshape(-1, 1)).reshape(left.shape)
 
     def quotients(self, tops: ArrayLike, bottoms: ArrayLike) -> IntArray:
         """Return quotients, element by element; the kernel has a parameter for quotients by 0."""
@@ -134,14 +134,14 @@ class Builder:
         return self._operations(QUOTIENT, codes).reshape(top.shape)
 
     def finish(self, results: ArrayLike, keep: bool = False) -> Circuit:
-        """Return the circuit of these values, without anything they do not need.
+        """Return the circuit that computes these values and nothing else.
 
         With `keep` no slot is used twice, so that all values exist after a run: operation i has the
         i-th slot after the inputs.
         """
-        wanted = np.asarray(results, np.int64)
+        results = np.asarray(results, np.int64)
         needed = np.zeros(self.count, dtype=bool)
-        needed[wanted] = True
+        needed[results] = True
         kinds, outputs, starts, lefts, rights = self._live(needed)
         constants = [(value, x) for x, value in self._constants.items() if needed[value]]
         firsts, sizes = map(np.concatenate, zip(*self._blocks, strict=True))
@@ -158,12 +158,12 @@ class Builder:
             slot_of[outputs] = slots + np.arange(len(outputs))
             slots += len(outputs)
         else:
-            slots = assign_slots(slot_of, slots, outputs, starts, lefts, rights, wanted)
+            slots = assign_slots(slot_of, slots, outputs, starts, lefts, rights, results)
         operations = Operations(kinds, slot_of[outputs], starts, slot_of[lefts], slot_of[rights])
         numbers = np.array([x for _, x in constants])
-        tape = _tape(slots, numbers, ends - sizes, sizes, operations, slot_of[wanted])
+        tape = _tape(slots, numbers, ends - sizes, sizes, operations, slot_of[results])
         return Circuit(
-            slots, numbers, blocks, ends - sizes, sizes, operations, slot_of[wanted], tape
+            slots, numbers, blocks, ends - sizes, sizes, operations, slot_of[results], tape
         )
 
     def _live(self, needed: BoolArray) -> Operations:
@@ -173,15 +173,15 @@ class Builder:
         another one of its batch, so that a batch is handled at once.
         """
         none = np.zeros(0, dtype=np.int64)
-        kept = []
-        for kind, first, codes in reversed(self._made):
+        parts = []
+        for kind, first, codes in reversed(self._batches):
             live = np.flatnonzero(needed[first : first + len(codes)])
             pairs = codes[live]
             needed[pairs >> _SHIFT] = needed[pairs & _LOWER] = True
             terms = np.full(len(live), codes.shape[1])
-            kept.append((np.full(len(live), kind), first + live, terms, pairs.ravel()))
-        kept.append((none, none, none, none))
-        kinds, outputs, terms, codes = map(np.concatenate, zip(*reversed(kept), strict=True))
+            parts.append((np.full(len(live), kind), first + live, terms, pairs.ravel()))
+        parts.append((none, none, none, none))
+        kinds, outputs, terms, codes = map(np.concatenate, zip(*reversed(parts), strict=True))
         starts = np.concatenate([[0], np.cumsum(terms)])
         return Operations(kinds, outputs, starts, codes >> _SHIFT, codes & _LOWER)
 
@@ -203,21 +203,21 @@ class Builder:
         codes = np.ascontiguousarray(codes)
         rows = codes.view(np.dtype((np.void, 8 * codes.shape[1])))
         keys: list[bytes] = rows.ravel().tolist()  # type: ignore[assignment] # of void
-        known, values, new = self._known[kind], [], []
+        value_of, values, new = self._values[kind], [], []
         count = self.count
         for row, key in enumerate(keys):
-            value = known.get(key)
+            value = value_of.get(key)
             if value is None:
-                value = known[key] = count
+                value = value_of[key] = count
                 new.append(row)
                 count += 1
             values.append(value)
         if count > self.limit:
             for row in new:
-                del known[keys[row]]
+                del value_of[keys[row]]
             raise TooLargeError
         if new:
-            self._made.append((kind, self.count, codes if len(new) == len(keys) else codes[new]))
+            self._batches.append((kind, self.count, codes if len(new) == len(keys) else codes[new]))
             self.count = count
         return np.array(values, dtype=np.int64)
 
@@ -262,7 +262,7 @@ def assign_slots(
     rights: IntArray,
     results: IntArray,
 ) -> int:
-    """Assign a slot to every operation, reusing free ones; returns the number of slots.
+    """Assign a slot to every operation, reusing free ones, and return the number of slots.
 
     `slot_of` has the slots of constants and inputs, which stay, and is filled in. An output never
     shares a slot with an operand of its operation: the kernel writes before it has read everything.
@@ -276,7 +276,7 @@ def assign_slots(
     used_up = outputs[np.argsort(last_use[outputs], kind="stable")]
     ends = np.searchsorted(last_use[used_up], np.arange(len(outputs)), side="right").tolist()
     begin = int(np.searchsorted(last_use[used_up], 0))
-    waiting, assigned = used_up.tolist(), {}
+    by_last_use, assigned = used_up.tolist(), {}
     free: list[int] = []
     for i, value in enumerate(outputs.tolist()):
         if free:
@@ -284,7 +284,7 @@ def assign_slots(
         else:
             assigned[value] = slots
             slots += 1
-        free += [assigned[x] for x in waiting[begin : ends[i]]]
+        free += [assigned[x] for x in by_last_use[begin : ends[i]]]
         begin = ends[i]
     slot_of[list(assigned)] = list(assigned.values())
     return slots

@@ -59,7 +59,7 @@ class Draws:
         among = arms if self.arms is None else self.arms[arms]
         return Draws(self.others[arms], whole, kinds, self.key, self.first, among)
 
-    def first_ones(self, count: int) -> Draws:
+    def head(self, count: int) -> Draws:
         """Return the first `count` draws."""
         others = np.ascontiguousarray(self.others[..., :count])
         whole = None if self.whole is None else np.ascontiguousarray(self.whole[..., :count])
@@ -72,8 +72,8 @@ class Draws:
     def rewards(self, payoff: Payoff) -> AnyArray:
         """Return the mean reward of every arm, net of cost, in the user's units: (arms, samples).
 
-        It is in single precision for rewards of 0 and 1; other values and costs are applied in
-        double precision.
+        Rewards of 0 and 1 are in single precision; other values and costs are applied in double
+        precision.
         """
         worth, rewards = payoff.values, self.others[:, 0]
         if not payoff.is_plain:
@@ -89,15 +89,15 @@ class Draws:
     def winners(self, payoff: Payoff) -> tuple[IntArray, float]:
         """Return the best arm of every draw, and the sum of their scaled net rewards.
 
-        Ties go to the first arm. In `whole` draws this holds for arms with the same reward and
-        cost; others that can't be told apart have equal chances.
+        Ties go to the first arm. In `whole` draws that holds for arms with the same reward and
+        cost; other arms that tie have equal chances.
         """
         winners = np.zeros(self.samples, dtype=np.int64)
         scaled, costs = payoff.scaled, self.costs(payoff)
         if self.whole is None or self.kinds is None:
             others = np.ascontiguousarray(self.others)
             return winners, float(_kernels.find_winners(others, scaled, costs, winners))
-        by_cost = np.argsort(costs, kind="stable")  # the first of the cheapest of each kind
+        by_cost = np.argsort(costs, kind="stable")  # the first one of the cheapest arms per kind
         firsts = np.sort(by_cost[np.unique(self.kinds[by_cost], return_index=True)[1]])
         distinct, key = _fixed(costs[firsts]), np.uint64(self.key)
         whole = self.whole[firsts]

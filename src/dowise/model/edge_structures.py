@@ -5,18 +5,18 @@ share the order of the full graph. The key (v, T) of the full graph becomes (v, 
 c-component of v within T in G_s, and its table is the smaller one over T_s and the parents of T_s
 in G_s. So the circuit of the full graph serves every s; only where its rows are read differs.
 
-What v's tables are depends on little of s: on the bidirected edges inside the c-component of v
-among its predecessors in G_s, and on the arrows into that. A *version* of a variable is one such
-choice with its tables. Versions are put together in three steps, so that a few edges in each place
-do not multiply to many sets of edges:
+The tables of v depend on few edges of s: on the bidirected edges inside the c-component of v among
+its predecessors in G_s, and on the arrows into that component. A *version* of a variable is one
+such choice with its tables. Versions are combined in three steps, so that a few edges in each
+component do not multiply to many sets of edges:
 
 - a *component* is a c-component of the full graph: components are independent of each other;
-- a *pattern* says which doubtful bidirected edges of a component are there, and thereby splits it
-  into districts, the c-components that are left;
-- a *district* has *alternatives*: which of the doubtful arrows into it are there. Given the
+- a *pattern* is the set of doubtful bidirected edges of a component that are present. It splits the
+  component into *districts*, its c-components under this pattern;
+- a district has *alternatives*: the sets of doubtful arrows into it that may be present. Given the
   pattern, districts are independent of each other.
 
-Where there would be too many patterns or alternatives, the likeliest a priori are kept, weighted so
+If there would be too many patterns or alternatives, the likeliest a priori are kept, weighted so
 that every edge keeps its prior; `kept` is the prior probability that the truth is among them.
 docs/hidden.md has the proof.
 """
@@ -24,7 +24,7 @@ docs/hidden.md has the proof.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -47,9 +47,9 @@ _MAX_SWEEPS = 1000
 
 
 def likeliest_subsets(
-    probabilities: Mapping[Element, float], most: int
+    probabilities: Mapping[Element, float], limit: int
 ) -> list[tuple[frozenset[Element], float]]:
-    """Return at most `most` subsets, roughly the likeliest, each with its probability.
+    """Return at most `limit` subsets, roughly the likeliest, each with its probability.
 
     Every subset differs from the likeliest one by some flipped elements. Subsets come in the order
     of the cost of these: the log odds of each, but at least 1, so that few flips come before many.
@@ -63,50 +63,50 @@ def likeliest_subsets(
     odds = {x: log(p) - log(1 - p) for x, p in probabilities.items()}
     even = frozenset(x for x in odds if abs(odds[x]) < _EVEN)
     usual = frozenset(x for x in odds if odds[x] > 0 and x not in even)
-    things = sorted(odds, key=lambda x: abs(odds[x]))
-    costs = [max(abs(odds[x]), _MIN_COST) for x in things]
+    elements = sorted(odds, key=lambda x: abs(odds[x]))
+    costs = [max(abs(odds[x]), _MIN_COST) for x in elements]
     subsets: dict[frozenset[Element], float] = {}
     queue: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
-    while queue and len(subsets) < most:
-        cost, turned = heapq.heappop(queue)
-        subset = usual ^ frozenset(things[i] for i in turned)
+    while queue and len(subsets) < limit:
+        cost, flipped = heapq.heappop(queue)
+        subset = usual ^ frozenset(elements[i] for i in flipped)
         for member in (subset, subset ^ even):
             chances = (p if x in member else 1 - p for x, p in probabilities.items())
             subsets[member] = prod(chances)
-        last = turned[-1] if turned else -1
-        if last + 1 < len(things):
-            more = round(cost + costs[last + 1], 9)
-            heapq.heappush(queue, (more, (*turned, last + 1)))
-            if turned:
-                heapq.heappush(queue, (round(more - costs[last], 9), (*turned[:-1], last + 1)))
-    return list(subsets.items())[:most]
+        last = flipped[-1] if flipped else -1
+        if last + 1 < len(elements):
+            longer = round(cost + costs[last + 1], 9)
+            heapq.heappush(queue, (longer, (*flipped, last + 1)))
+            if flipped:
+                heapq.heappush(queue, (round(longer - costs[last], 9), (*flipped[:-1], last + 1)))
+    return list(subsets.items())[:limit]
 
 
-def fitted(
+def fit_weights(
     subsets: Sequence[tuple[frozenset[Element], float]], probabilities: Mapping[Element, float]
 ) -> list[float]:
     """Return weights of some subsets under which every element keeps its probability.
 
-    By iterative proportional fitting: of all weights with these margins they are the closest to the
-    probabilities of the subsets (Csiszár 1975), and equal to them if all subsets are present.
+    Iterative proportional fitting finds, among all weights with these margins, the ones closest to
+    the probabilities of the subsets (Csiszár 1975). They are equal if all subsets are present.
     """
     weights = np.array([p for _, p in subsets], dtype=np.float64)
     weights /= weights.sum()
     if len(subsets) == 2 ** len(probabilities):
         return [float(w) for w in weights]
-    there = {x: np.array([x in subset for subset, _ in subsets]) for x in probabilities}
-    open_things = [x for x, held in there.items() if held.any() and not held.all()]
+    masks = {x: np.array([x in subset for subset, _ in subsets]) for x in probabilities}
+    adjustable = [x for x, mask in masks.items() if mask.any() and not mask.all()]
     for _ in range(_MAX_SWEEPS):
-        off = 0.0
-        for x in open_things:
-            share = float(weights[there[x]].sum())
-            off = max(off, abs(share - probabilities[x]))
+        error = 0.0
+        for x in adjustable:
+            share = float(weights[masks[x]].sum())
+            error = max(error, abs(share - probabilities[x]))
             weights = np.where(
-                there[x],
+                masks[x],
                 weights * (probabilities[x] / share),
                 weights * ((1 - probabilities[x]) / (1 - share)),
             )
-        if off < 1e-13:
+        if error < 1e-13:
             break
     return [float(w) for w in weights / weights.sum()]
 
@@ -179,21 +179,23 @@ class Structures:
         """Variables that carry evidence about edges: not the context, which comes by enrolment."""
         self.edges = tuple(self._edge(text, prior) for text, prior in priors.items())
         self.cut: dict[str, tuple[int, int]] = {}
-        """Where there are too many edges: names of variables -> (number of sets, number kept)."""
+        """Components with too many sets of edges: names -> (number of sets, number kept)."""
         self._districts: dict[tuple[int, Subset], District] = {}
-        self.components = tuple(self._component(c) for c in self._joined())
+        c_components = self._c_components(self.order.useful, self.order.edges)
+        self.components = tuple(map(self._component, c_components))
         by_variable: dict[int, dict[TableVersion, None]] = {
             v: {} for v in range(len(factors.variables))
         }
-        for version in self._all_versions():
-            by_variable[version.variable][version] = None
-        for v, known in by_variable.items():
-            if not known:  # not scored: as if every edge were present
-                known[self._version(v, self.order.edges)] = None
+        for district in self._districts.values():
+            for version in chain.from_iterable(versions for _, versions in district.alternatives):
+                by_variable[version.variable][version] = None
+        for v, versions in by_variable.items():
+            if not versions:  # not scored: as if every edge were present
+                versions[self._version(v, self.order.edges)] = None
         self.versions = tuple(chain.from_iterable(by_variable.values()))
         """Versions of all variables, those of one variable next to each other."""
         self.numbers = {version: m for m, version in enumerate(self.versions)}
-        self.first = np.cumsum([0, *(len(known) for known in by_variable.values())])
+        self.first = np.cumsum([0, *(len(versions) for versions in by_variable.values())])
         """versions[first[v] : first[v + 1]] are the versions of variable v."""
         self._lay_out()
 
@@ -217,8 +219,11 @@ class Structures:
         relevant = set[str]()
         for component in self.components:
             patterns = [
-                (there, frozenset(v for d in districts for _, own in d.alternatives for v in own))
-                for there, districts in component.patterns
+                (
+                    present,
+                    frozenset(v for d in districts for _, own in d.alternatives for v in own),
+                )
+                for present, districts in component.patterns
             ]
             relevant |= _edges_that_matter(patterns)
             for district in {d for _, districts in component.patterns for d in districts}:
@@ -232,55 +237,54 @@ class Structures:
         left, right = positions[name.left], positions[name.right]
         return DoubtfulEdge(text, left, right, not name.is_bidirected, prior)
 
-    def _joined(self) -> Iterable[int]:
-        left = self.order.useful
-        while left:
-            joined = closure(left & -left, self.order.edges.siblings, within=left)
-            left &= ~joined
+    def _c_components(self, variables: int, edges: Adjacency) -> Iterator[int]:
+        """Yield the c-components among these variables that carry evidence about edges."""
+        while variables:
+            joined = closure(variables & -variables, edges.siblings, within=variables)
+            variables &= ~joined
             if joined & self.scored:
                 yield joined
 
     def _component(self, variables: int) -> Component:
         joining = {e: e.prior for e in self.edges if e.joins(variables)}
         subsets = self._likeliest(joining, MAX_PATTERNS, variables)
-        patterns = [(there, self._split(variables, there)) for there, _ in subsets]
-        pairs = zip(subsets, patterns, strict=True)
-        kept = sum(prior * prod(d.kept for d in own) for (_, prior), (_, own) in pairs)
-        return Component(variables, tuple(patterns), tuple(fitted(subsets, joining)), kept)
+        patterns = [(present, self._split(variables, present)) for present, _ in subsets]
+        priors = [prior for _, prior in subsets]
+        kept = sum(
+            prior * prod(district.kept for district in districts)
+            for prior, (_, districts) in zip(priors, patterns, strict=True)
+        )
+        return Component(variables, tuple(patterns), tuple(fit_weights(subsets, joining)), kept)
 
-    def _split(self, variables: int, there: Subset) -> tuple[District, ...]:
-        edges = self._without(e for e in self.edges if e.joins(variables) and e not in there)
-        districts, left = list[District](), variables
-        while left:
-            joined = closure(left & -left, edges.siblings, within=left)
-            left &= ~joined
-            if joined & self.scored:
-                inside = frozenset(e for e in there if e.joins(joined))
-                districts.append(self._district(joined, inside))
-        return tuple(districts)
+    def _split(self, variables: int, present: Subset) -> tuple[District, ...]:
+        edges = self._without(e for e in self.edges if e.joins(variables) and e not in present)
+        return tuple(
+            self._district(joined, frozenset(e for e in present if e.joins(joined)))
+            for joined in self._c_components(variables, edges)
+        )
 
-    def _district(self, variables: int, there: Subset) -> District:
-        if (variables, there) not in self._districts:
+    def _district(self, variables: int, present: Subset) -> District:
+        if (variables, present) not in self._districts:
             arrows = {e: e.prior for e in self.edges if e.leads_into(variables)}
-            most = MAX_JOINED if variables.bit_count() > 1 else MAX_ALTERNATIVES
-            subsets = self._likeliest(arrows, most, variables)
+            limit = MAX_JOINED if variables.bit_count() > 1 else MAX_ALTERNATIVES
+            subsets = self._likeliest(arrows, limit, variables)
             alternatives = []
             for into, _ in subsets:
-                edges = self._without(e for e in self.edges if e not in there and e not in into)
-                own = (self._version(v, edges) for v in bits(variables & self.scored))
-                alternatives.append((into, tuple(own)))
-            self._districts[variables, there] = District(
-                tuple(alternatives), tuple(fitted(subsets, arrows)), sum(p for _, p in subsets)
+                edges = self._without(e for e in self.edges if e not in present and e not in into)
+                versions = (self._version(v, edges) for v in bits(variables & self.scored))
+                alternatives.append((into, tuple(versions)))
+            self._districts[variables, present] = District(
+                tuple(alternatives), tuple(fit_weights(subsets, arrows)), sum(p for _, p in subsets)
             )
-        return self._districts[variables, there]
+        return self._districts[variables, present]
 
     def _likeliest(
-        self, priors: Mapping[DoubtfulEdge, float], most: int, variables: int
+        self, priors: Mapping[DoubtfulEdge, float], limit: int, variables: int
     ) -> list[tuple[Subset, float]]:
-        subsets = likeliest_subsets(priors, most)
+        subsets = likeliest_subsets(priors, limit)
         if len(subsets) < 2 ** len(priors):
             names = ", ".join(self.factors.variables[v] for v in bits(variables))
-            self.cut[names] = max((2 ** len(priors), most), self.cut.get(names, (0, 0)))
+            self.cut[names] = max((2 ** len(priors), limit), self.cut.get(names, (0, 0)))
         return subsets
 
     def _version(self, v: int, edges: Adjacency) -> TableVersion:
@@ -291,11 +295,6 @@ class Structures:
                 joined = closure(1 << v, edges.siblings, within=component)
                 tables.append((joined, (*bits(with_parents(edges, joined) & ~(1 << v)), v)))
         return TableVersion(v, tuple(tables))
-
-    def _all_versions(self) -> Iterable[TableVersion]:
-        for district in self._districts.values():
-            for _, versions in district.alternatives:
-                yield from versions
 
     def _without(self, edges: Iterable[DoubtfulEdge]) -> Adjacency:
         parents, siblings = list(self.order.edges.parents), list(self.order.edges.siblings)
@@ -316,13 +315,13 @@ class Structures:
         """table_of[version, factor]: the table that replaces a factor of the full graph."""
         families: list[tuple[int, ...]] = []
         for m, version in enumerate(self.versions):
-            own = np.flatnonzero(factors.targets == version.variable)
-            known: dict[int, int] = {}
-            for f, (joined, family) in zip(own, version.tables, strict=True):
-                if joined not in known:
-                    known[joined] = len(families)
+            factors_of_variable = np.flatnonzero(factors.targets == version.variable)
+            numbers: dict[int, int] = {}
+            for f, (joined, family) in zip(factors_of_variable, version.tables, strict=True):
+                if joined not in numbers:
+                    numbers[joined] = len(families)
                     families.append(family)
-                self.table_of[m, f] = known[joined]
+                self.table_of[m, f] = numbers[joined]
         self.tables = TableLayout(families, factors.sizes)
         """Tables of all versions; a table replaces one or more factors of the full graph."""
         if self.tables.entries > MAX_ENTRIES:
@@ -352,11 +351,11 @@ class Structures:
 
 
 def _edges_that_matter(choices: Iterable[tuple[Subset, object]]) -> set[str]:
-    """Return the edges whose presence changes the tables, or may do so as far as is known."""
-    made = dict(choices)
+    """Return the edges whose presence changes the tables, or may change those not computed."""
+    tables = dict(choices)
     texts = set()
-    for edge in frozenset().union(*made):
-        alone = [s - {edge} for s in made if edge in s and s - {edge} in made]
-        if not alone or any(made[s] != made[s | {edge}] for s in alone):
+    for edge in frozenset().union(*tables):
+        without = [s - {edge} for s in tables if edge in s and s - {edge} in tables]
+        if not without or any(tables[s] != tables[s | {edge}] for s in without):
             texts.add(edge.text)
     return texts

@@ -32,7 +32,7 @@ from dowise.problem import Problem
 
 
 class Step(NamedTuple):
-    """A variable is summed out of the product of all factors that have it."""
+    """Sum over a variable of the product of all factors that have it."""
 
     variable: int
     scope: frozenset[int]
@@ -41,10 +41,10 @@ class Step(NamedTuple):
 
 
 class Elimination(NamedTuple):
-    """Steps in order, and the scopes of the factors that are left to be multiplied at the end."""
+    """Steps in order, and the scopes of the factors that remain to be multiplied at the end."""
 
     steps: tuple[Step, ...]
-    rest: tuple[frozenset[int], ...]
+    remaining: tuple[frozenset[int], ...]
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -54,11 +54,11 @@ class Elimination(NamedTuple):
     def multiplications(self, sizes: Sequence[int]) -> float:
         """Return the number of multiplications if variable v has sizes[v] values."""
         cost = sum(_cells(step.scope, sizes) * max(1, step.factors - 1) for step in self.steps)
-        return cost + _cells(frozenset().union(*self.rest), sizes) * (len(self.rest) - 1)
+        return cost + _cells(frozenset().union(*self.remaining), sizes) * (len(self.remaining) - 1)
 
     def cells(self, sizes: Sequence[int]) -> float:
         """Return the number of entries of all intermediate tables and the last one."""
-        last = _cells(frozenset().union(*self.rest), sizes)
+        last = _cells(frozenset().union(*self.remaining), sizes)
         return sum(_cells(step.scope, sizes) for step in self.steps) + last
 
 
@@ -68,7 +68,7 @@ def elimination(
     """Choose the order in which to sum variables out of a product of factors with these scopes.
 
     The next variable is the one whose neighbours lack the fewest edges among each other; ties go to
-    the smallest table, then to the lowest number. Variables not eliminated stay as axes.
+    the smallest table, then to the lowest number. Other variables stay as axes.
 
     >>> plan = elimination([frozenset({0, 1}), frozenset({1, 2})], [1], [2, 2, 2])
     >>> plan.order, plan.multiplications([2, 2, 2])
@@ -79,11 +79,11 @@ def elimination(
     for scope in factors:
         for v in scope:
             neighbours.setdefault(v, set()).update(scope - {v})
-    left = set(eliminated)
+    remaining = set(eliminated)
     steps: list[Step] = []
-    while left:
-        v = min(left, key=lambda v: (_fill(v, neighbours), _table(v, neighbours, sizes), v))
-        left.remove(v)
+    while remaining:
+        v = min(remaining, key=lambda v: (_fill(v, neighbours), _table(v, neighbours, sizes), v))
+        remaining.remove(v)
         bucket = [scope for scope in factors if v in scope]
         joined = frozenset().union(*bucket)
         steps.append(Step(v, joined, len(bucket)))
@@ -178,18 +178,18 @@ class Plans:
         families, cut = self.factors.families, self.problem.graph.mask(intervened)
         under = self.factors.under(cut)
         relevant: dict[int, int] = {}
-        waiting = [self.reward, *self.followed]
-        while waiting:
-            v = waiting.pop()
+        stack = [self.reward, *self.followed]
+        while stack:
+            v = stack.pop()
             if v not in relevant and not cut >> v & 1 and v not in self.context:
                 relevant[v] = int(under[v])
-                waiting += families[relevant[v]]
+                stack += families[relevant[v]]
         fixed = self.context if together else self.context | set(bits(cut))
         factors = tuple(relevant[v] for v in sorted(relevant))
         scopes = [frozenset(families[f]) - fixed for f in factors]
         chosen = elimination(scopes, sorted(relevant.keys() - {self.reward}), self.sizes)
         times = 1 if together else len(arms)
-        tables = [*(step.scope for step in chosen.steps), frozenset().union(*chosen.rest)]
+        tables = [*(step.scope for step in chosen.steps), frozenset().union(*chosen.remaining)]
         largest = max(tables, key=self.cells)
         cost = times * chosen.multiplications(self.sizes)
         return EliminationPlan(arms, factors, chosen.order, cost, largest, together)
@@ -215,7 +215,7 @@ class Arithmetic:
     """Products of tables, and sums of such products over one variable after the other."""
 
     def eliminated(self, tables: Iterable[AxisTable], order: Iterable[int]) -> list[AxisTable]:
-        """Sum variables out, one after the other; returns the tables that are left."""
+        """Sum variables out, one after the other, and return the remaining tables."""
         factors = list(tables)
         for v in order:
             bucket = sorted((t for t in factors if v in t.axes), key=lambda t: t.values.size)
@@ -226,8 +226,8 @@ class Arithmetic:
     def product(self, tables: Sequence[AxisTable]) -> AxisTable:
         """Return the product of all tables, 1 if there are none."""
         result = tables[0] if tables else _UNIT
-        for other in tables[1:]:
-            result = self._combined(result, other, None)
+        for table in tables[1:]:
+            result = self._combined(result, table, None)
         return result
 
     def summed(self, v: int, tables: Sequence[AxisTable]) -> AxisTable:
@@ -236,7 +236,7 @@ class Arithmetic:
             return self._combined(tables[0], _UNIT, v)
         return self._combined(self.product(tables[:-1]), tables[-1], v)
 
-    def _combined(self, one: AxisTable, other: AxisTable, summed: int | None) -> AxisTable:
+    def _combined(self, left: AxisTable, right: AxisTable, summed: int | None) -> AxisTable:
         """Return the product of two tables, summed over a variable unless it is None."""
         raise NotImplementedError
 
@@ -244,12 +244,14 @@ class Arithmetic:
 class Numbers(Arithmetic):
     """Arithmetic on tables of numbers."""
 
-    def _combined(self, one: AxisTable, other: AxisTable, summed: int | None) -> AxisTable:
-        axes = tuple(sorted({*one.axes, *other.axes}))
-        place = {v: i for i, v in enumerate(axes)}  # einsum has at most 52 labels
-        kept = tuple(v for v in axes if v != summed)
-        ones, others, left = ([place[v] for v in x] for x in (one.axes, other.axes, kept))
-        return AxisTable(kept, np.einsum(one.values, ones, other.values, others, left))
+    def _combined(self, left: AxisTable, right: AxisTable, summed: int | None) -> AxisTable:
+        axes = tuple(sorted({*left.axes, *right.axes}))
+        labels = {v: i for i, v in enumerate(axes)}  # einsum has at most 52
+        result = tuple(v for v in axes if v != summed)
+        of_left, of_right, of_result = (
+            [labels[v] for v in axes] for axes in (left.axes, right.axes, result)
+        )
+        return AxisTable(result, np.einsum(left.values, of_left, right.values, of_right, of_result))
 
 
 class Algebra(Arithmetic):
@@ -258,34 +260,34 @@ class Algebra(Arithmetic):
     def __init__(self, builder: Builder, sizes: Sequence[int]) -> None:
         self.builder = builder
         self.sizes = sizes
-        self._known: dict[object, AxisTable] = {}
+        self._products: dict[object, AxisTable] = {}
 
     def quotient(self, top: AxisTable, bottom: AxisTable) -> AxisTable:
         """Return the quotient of two tables, element by element."""
         return self._joined(top, bottom, self.builder.quotients)
 
-    def _combined(self, one: AxisTable, other: AxisTable, summed: int | None) -> AxisTable:
-        key = (one.axes, one.values.tobytes(), other.axes, other.values.tobytes(), summed)
-        if key not in self._known:
+    def _combined(self, left: AxisTable, right: AxisTable, summed: int | None) -> AxisTable:
+        key = (left.axes, left.values.tobytes(), right.axes, right.values.tobytes(), summed)
+        if key not in self._products:
             if summed is None:
-                self._known[key] = self._joined(one, other, self.builder.products)
+                self._products[key] = self._joined(left, right, self.builder.products)
             else:
-                kept = tuple(v for v in sorted({*one.axes, *other.axes}) if v != summed)
-                shape = self._shape((*kept, summed))
+                axes = tuple(v for v in sorted({*left.axes, *right.axes}) if v != summed)
+                shape = self._shape((*axes, summed))
                 rows = (prod(shape[:-1]), shape[-1])
                 lefts, rights = (
-                    _spread(t, (*kept, summed), shape).reshape(rows) for t in (one, other)
+                    _spread(table, (*axes, summed), shape).reshape(rows) for table in (left, right)
                 )
                 values = self.builder.sums(lefts, rights).reshape(shape[:-1])
-                self._known[key] = AxisTable(kept, values)
-        return self._known[key]
+                self._products[key] = AxisTable(axes, values)
+        return self._products[key]
 
     def _joined(
-        self, one: AxisTable, other: AxisTable, join: Callable[[IntArray, IntArray], IntArray]
+        self, left: AxisTable, right: AxisTable, join: Callable[[IntArray, IntArray], IntArray]
     ) -> AxisTable:
-        axes = tuple(sorted({*one.axes, *other.axes}))
+        axes = tuple(sorted({*left.axes, *right.axes}))
         shape = self._shape(axes)
-        return AxisTable(axes, join(_spread(one, axes, shape), _spread(other, axes, shape)))
+        return AxisTable(axes, join(_spread(left, axes, shape), _spread(right, axes, shape)))
 
     def _shape(self, axes: Iterable[int]) -> tuple[int, ...]:
         """Return the shape of a table; raises `TooLargeError` beyond the limit of the builder."""

@@ -1,6 +1,6 @@
 """Layout of the factors of a problem in one flat array.
 
-A factor is the conditional distribution of a variable given its scope: its CPT where nothing is
+A factor is the conditional distribution of a variable given its scope: its CPT if nothing is
 hidden. With hidden common causes a variable may have several, one for each component that some
 intervention leaves it (`FactorOrder` of `dowise.graph.transforms`). Factors are stored one after
 the other, in the order of the variables. A table is in C order, the variable itself last, so that a
@@ -157,7 +157,7 @@ class FactorLayout(TableLayout):
         )
 
     def under(self, cut: int) -> IntArray:
-        """Return the factor of each variable where the variables of `cut` are set.
+        """Return the factor of each variable if the variables of `cut` are set.
 
         It is NONE if the variable is set itself, or if no arm needs the factor.
         """
@@ -190,8 +190,8 @@ class FactorLayout(TableLayout):
     def entries_of(self, record: Record) -> IntArray:
         """Return the entries that a record counts in.
 
-        A factor counts where the variable and all of its scope were seen and the arm did not set
-        the variable.
+        A record counts in a factor if the variable and its whole scope were observed and the arm
+        did not set the variable.
         """
         under = self.under(mask_of(np.flatnonzero(record.fixed != MISSING).tolist()))
         entries = [
@@ -211,19 +211,19 @@ class FactorLayout(TableLayout):
         return self.table(flat, self.positions[name] if self.is_plain else self.names.index(name))
 
     def _size_message(self) -> str:
-        most = max(self.cells)
-        f = self.cells.index(most)
+        largest = max(self.cells)
+        f = self.cells.index(largest)
         name, axes = self.variables[self.keys[f][0]], len(self.families[f]) - 1
         if self.is_plain:
             return (
                 f"the CPTs have {self.entries:.1e} entries, and the limit is {MAX_ENTRIES:.0e}: "
-                f"that of {name} with its {axes} parents alone has {most:.1e}; remove parents or "
-                "make domains smaller"
+                f"that of {name} with its {axes} parents alone has {largest:.1e}; remove parents "
+                "or make domains smaller"
             )
         joined = ", ".join(self.variables[u] for u in bits(self.keys[f][1]))
         return (
             f"the factors have {self.entries:.1e} entries, and the limit is {MAX_ENTRIES:.0e}: "
-            f"that of {name} alone has {most:.1e}, because hidden causes join {joined} and all "
+            f"that of {name} alone has {largest:.1e}, because hidden causes join {joined} and all "
             f"their parents ({axes} variables); remove bidirected edges among these, or make "
             "domains smaller"
         )

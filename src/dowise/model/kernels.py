@@ -3,12 +3,12 @@
 Lanes are innermost: a slot of a circuit is a row of `values`, and a column is one draw. The inputs
 of sampling are in `dowise.model.sampler`.
 
-Reverse mode works on `Model.trace`, P(Y = y | do(a), c) through all variables that are seen, a
-polynomial with one entry of each factor in a monomial. One forward pass gives all its values; one
-backward pass from the results of an arm gives the derivatives by every input. Started with the
-reward of every value y it gives ∂μ_a/∂θ. Started with ones it gives ∂Σ_y P(Y = y)/∂θ_{x|u} =
-P(scope of X is u | do(a), c), the same for every x: the probability that arm a visits the row, 0 if
-it sets X. Lanes are then contexts and sets of edges.
+Reverse mode works on `Model.trace`, P(Y = y | do(a), c) through all variables that are observed, a
+polynomial whose monomials have one entry of each factor. One forward pass computes all its values;
+one backward pass from the results of an arm computes the derivatives by every input. If it starts
+with the reward of every value y, these are ∂μ_a/∂θ. If it starts with ones, they are
+∂Σ_y P(Y = y)/∂θ_{x|u} = P(scope of X is u | do(a), c), the same for every x: the probability that
+arm a visits the row, 0 if it sets X. Lanes are then contexts and sets of edges.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def play_round(script, t, arm, codes):
     for v in range(len(codes)):
         codes[v] = mechanism.fixed[arm, v]
     for k in range(len(mechanism.context)):
-        codes[mechanism.context[k]] = script.known[c, k]
+        codes[mechanism.context[k]] = script.context_codes[c, k]
     entries = mechanism.entries[min(c, len(mechanism.entries) - 1)]
     sample_record(
         entries,
@@ -154,11 +154,11 @@ def play_round(script, t, arm, codes):
 
 
 @kernel()
-def observe_round(script, t, arm, codes, seen):
-    """Play round t; `seen` is filled with the observed variables, in the problem's order."""
+def observe_round(script, t, arm, codes, observed):
+    """Play round t and fill `observed` with the problem's variables, in its order."""
     play_round(script, t, arm, codes)
-    for v in range(len(seen)):
-        seen[v] = codes[script.mechanism.observed[v]]
+    for v in range(len(observed)):
+        observed[v] = codes[script.mechanism.observed[v]]
 
 
 class Trace(NamedTuple):
@@ -288,12 +288,12 @@ def pass_back(values, adjoints, seeds, arm, trace):
 
 @kernel()
 def find_winners(drawn, scaled, costs, winners):
-    """Find the best arm of every draw, ties to the first; returns the sum of net rewards.
+    """Find the best arm of every draw, ties to the first; return the sum of net rewards.
 
     drawn[arm, y − 1, draw] is P(Y_arm = y) for all values y but the first; scaled[y] is the
     reward of a value, from 0 to 1, and costs[arm] the cost of an arm, on the same scale.
     """
-    arms, others, samples = drawn.shape
+    arms, values, samples = drawn.shape
     top = np.empty(samples)
     rewards = np.empty(samples)
     for i in range(samples):
@@ -301,10 +301,10 @@ def find_winners(drawn, scaled, costs, winners):
     for a in range(arms):
         for i in range(samples):
             rewards[i] = scaled[0] - costs[a]
-        for y in range(others):
-            more = scaled[y + 1] - scaled[0]
+        for y in range(values):
+            extra = scaled[y + 1] - scaled[0]
             for i in range(samples):
-                rewards[i] += more * drawn[a, y, i]
+                rewards[i] += extra * drawn[a, y, i]
         for i in range(samples):  # branch-free, so that it is vectorised
             better = rewards[i] > top[i]
             top[i] = rewards[i] if better else top[i]
@@ -319,21 +319,21 @@ def find_winners(drawn, scaled, costs, winners):
 def find_winners_by_odds(whole, scaled, costs, key, first, winners):
     """Find the best arm of draws so close to 0 and 1 that rewards can't be told apart.
 
-    whole[arm, y, draw] has all values of the reward, in double precision. What an arm brings above
-    the least value and what it lacks to the greatest are sums without cancellation, so arms are
-    compared by the odds of the two: 1 − 1e-30 is more than 1 − 1e-20. Arms that still tie have
-    equal chances, by a hash of the key (a uint64) and the number of the draw, counted from `first`:
-    the k-th of them replaces the one before with probability 1/k.
+    whole[arm, y, draw] has all values of the reward, in double precision. The distances of an arm's
+    reward from the least and from the greatest value are sums without cancellation, so arms are
+    compared by the ratio of the two, their odds: 1 − 1e-30 is more than 1 − 1e-20. Arms that still
+    tie have equal chances, by a hash of the key (a uint64) and the number of the draw, counted from
+    `first`: the k-th of them replaces the previous one with probability 1/k.
 
     Arms with different costs are compared by net rewards: from below if one of them is nearer to
     the least value, from above if both are nearer to the greatest. If these are equal, the cheaper
-    arm is better, since rounding has moved one of the rewards; so costs of a whole span are not
-    left to chance.
+    arm is better, since rounding has moved one of the rewards; so costs of a whole span never
+    depend on chance.
     """
     arms, values, samples = whole.shape
-    least, most = scaled[0], scaled[0]
+    least, greatest = scaled[0], scaled[0]
     for y in range(values):
-        least, most = min(least, scaled[y]), max(most, scaled[y])
+        least, greatest = min(least, scaled[y]), max(greatest, scaled[y])
     top, highest, lowest = np.empty(samples), np.empty(samples), np.empty(samples)
     tied = np.empty(samples, dtype=np.int64)
     for i in range(samples):
@@ -343,7 +343,7 @@ def find_winners_by_odds(whole, scaled, costs, key, first, winners):
             brings, lacks = 0.0, 0.0
             for y in range(values):
                 brings += (scaled[y] - least) * whole[a, y, i]
-                lacks += (most - scaled[y]) * whole[a, y, i]
+                lacks += (greatest - scaled[y]) * whole[a, y, i]
             odds = brings / lacks if lacks > 0 else np.inf
             extra = 0.0 if a == 0 else costs[a] - costs[winners[i]]
             is_tie = odds == top[i]
@@ -358,8 +358,8 @@ def find_winners_by_odds(whole, scaled, costs, key, first, winners):
                 highest[i], lowest[i] = brings, lacks
             elif is_tie:
                 tied[i] += 1
-                own = mix(uint64(key) + uint64(first + i) * GOLDEN)
-                coin = mix(own + uint64(tied[i]) * GOLDEN)
+                draw_key = mix(uint64(key) + uint64(first + i) * GOLDEN)
+                coin = mix(draw_key + uint64(tied[i]) * GOLDEN)
                 if np.float64(coin >> uint64(11)) * 2.0**-53 * tied[i] < 1:
                     winners[i], highest[i], lowest[i] = a, brings, lacks
     peak = 0.0

@@ -1,10 +1,10 @@
 """Edges that a graph lacks, and the factors that each of them would change.
 
 An alternative is the graph with one additional edge: an arrow u -> v, u being any variable that is
-not a descendant of v, or a hidden cause u <-> v. Both sides, the graph and the alternative, are
-written in one order of variables, which is right for both: u comes before v. There the factors of v
-differ, and those of later variables that hidden causes join to v; all others are equal and carry no
-evidence. The context is never judged, because it is determined by enrolment.
+not a descendant of v, or a hidden cause u <-> v. Both graphs are factorised in one order of
+variables that fits both: u comes before v. There the factors of v differ, and those of later
+variables that hidden causes join to v; all others are equal and carry no evidence. Edges into the
+context are never alternatives, because the context is determined by enrolment.
 
 The graph is `problem.possible`, which includes doubtful edges.
 """
@@ -36,11 +36,11 @@ class SideTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Alternative:
-    """The graph with one additional edge, in an order of variables that is right for both."""
+    """Graph with one additional edge, and an order of variables that fits both graphs."""
 
     edge: EdgeName
     without: Adjacency
-    """Edges that count, without this one."""
+    """Edges among relevant variables, without this one."""
     having: Adjacency
     before: tuple[int, ...]
     """For each variable, the bit set of itself and its predecessors."""
@@ -49,7 +49,7 @@ class Alternative:
 
     @property
     def text(self) -> str:
-        """The edge as "A -> B" or "A <-> B"."""
+        """Edge as text: "A -> B" or "A <-> B"."""
         return str(self.edge)
 
     def tables(self, v: int, cut: int) -> tuple[SideTable, SideTable]:
@@ -88,7 +88,7 @@ def _parts(problem: Problem) -> tuple[int, int]:
 def _lacking(problem: Problem) -> list[tuple[EdgeName, int, int]]:
     """Return the missing edges, each with the positions of its ends."""
     graph, names = problem.possible, problem.possible.variables
-    edges, there = graph.adjacency, set(graph.edge_texts)
+    edges, present = graph.adjacency, set(graph.edge_texts)
     context, useful = _parts(problem)
     missing = [
         (EdgeName.from_ends(names[u], "->", names[v]), u, v)
@@ -100,7 +100,7 @@ def _lacking(problem: Problem) -> list[tuple[EdgeName, int, int]]:
         for u, v in combinations(bits(useful), 2)
         if not context >> u & context >> v & 1
     ]
-    return [edge for edge in missing if str(edge[0]) not in there]
+    return [edge for edge in missing if str(edge[0]) not in present]
 
 
 def _alternative(
@@ -121,14 +121,12 @@ def _alternative(
 
 
 def _with_edge(edge: EdgeName, u: int, v: int, edges: Adjacency) -> Adjacency:
-    def joined(masks: tuple[int, ...], one: int, other: int) -> tuple[int, ...]:
-        return tuple(m | 1 << other if w == one else m for w, m in enumerate(masks))
+    def add(masks: tuple[int, ...], i: int, member: int) -> tuple[int, ...]:
+        return tuple(m | 1 << member if w == i else m for w, m in enumerate(masks))
 
     if edge.is_bidirected:
-        return replace(edges, siblings=joined(joined(edges.siblings, u, v), v, u))
-    return replace(
-        edges, parents=joined(edges.parents, v, u), children=joined(edges.children, u, v)
-    )
+        return replace(edges, siblings=add(add(edges.siblings, u, v), v, u))
+    return replace(edges, parents=add(edges.parents, v, u), children=add(edges.children, u, v))
 
 
 class Contrasts:
@@ -143,7 +141,7 @@ class Contrasts:
         self.sets = sets
         self.places = {cut: p for p, cut in enumerate(sets)}
         """Position of each set in `tables`."""
-        pairs = [(a, v) for a, other in enumerate(self.alternatives) for v in other.changed]
+        pairs = [(a, v) for a, x in enumerate(self.alternatives) for v in x.changed]
         self.owners = np.array([a for a, _ in pairs], dtype=np.int64)
         """Alternative of every contrast."""
         self.variables = np.array([v for _, v in pairs], dtype=np.int64)
@@ -158,9 +156,9 @@ class Contrasts:
             if cut >> v & 1:
                 continue
             for side, table in enumerate(self.alternatives[a].tables(v, cut)):
-                known = numbers.setdefault((i, side, table.component), len(families))
-                families += [table.family] * (known == len(families))
-                self.tables[p, i, side] = known
+                number = numbers.setdefault((i, side, table.component), len(families))
+                families += [table.family] * (number == len(families))
+                self.tables[p, i, side] = number
         sizes = np.array([len(domain) for domain in problem.domains.values()])
         self.layout = TableLayout(families, sizes)
         if self.layout.entries > MAX_ENTRIES:
@@ -180,5 +178,5 @@ class Contrasts:
         return (
             f"the tables of all {len(self.alternatives)} alternatives to the graph have "
             f"{self.layout.entries:.1e} entries, and the limit is {MAX_ENTRIES:.0e}; the widest "
-            f"are those of {v}: do without evidence, remove causes of {v}, or make domains smaller"
+            f"are those of {v}: turn evidence off, remove causes of {v}, or make domains smaller"
         )

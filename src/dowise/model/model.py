@@ -32,9 +32,9 @@ Codes = tuple[int, ...]
 
 _kernels = lazy_kernels("dowise.model.kernels")
 _NO_QUOTIENTS = np.zeros(1)
-_MAX_NUMBERS = 2**18  # intermediate values of a circuit in several contexts together
+_MAX_NUMBERS = 2**18  # intermediate values of a circuit that runs in several contexts together
 
-MAX_CELLS = 2**26  # of an intermediate table: half a gigabyte
+MAX_CELLS = 2**26  # entries of an intermediate table: half a gigabyte
 MAX_MULTIPLICATIONS = 1e10  # for a single set of entries: about a minute
 
 
@@ -94,10 +94,10 @@ class Model:
 
     @cached_property
     def trace(self) -> Circuit:
-        """Circuit of P(Y = y | do(arm), c), through all variables that are seen.
+        """Circuit of P(Y = y | do(arm), c) for the reverse mode in `dowise.model.kernels`.
 
         Every variable that some arm's reward needs is summed out under every arm that does not set
-        it, and no slot is used twice: for the reverse mode in `dowise.model.kernels`.
+        it, and no slot is used twice.
         """
         if not self.has_circuit:
             raise DowiseError(size_message(self._plans), code="too-large")
@@ -151,7 +151,7 @@ class Model:
         return self.first_entries(circuit.blocks, codes)
 
     def first_entries(self, rows: IntArray, codes: Codes) -> IntArray:
-        """Return the first entries of rows in this context; `rows` are numbers in the first one."""
+        """Return the first entries of rows, numbered in the first context, in this one."""
         tables = self.factors.row_tables[rows]
         strides = self.factors.strides[tables][:, self.problem.context_positions]
         shift: IntArray = strides @ np.array(codes, dtype=np.int64)
@@ -172,7 +172,7 @@ class Model:
     ) -> Iterator[FloatArray]:
         """Yield `distributions` for pairs of entries and contexts, in parts (pairs, arms, values).
 
-        They are bit for bit those of each pair alone.
+        The results are bit for bit those of single calls.
         """
         pairs = list(zip(entries, contexts, strict=True))
         if not self.has_circuit:
@@ -182,8 +182,8 @@ class Model:
         places = {codes: self._places(codes) for codes in dict.fromkeys(contexts)}
         for start in range(0, len(pairs), together):
             columns = [flat[places[codes]] for flat, codes in pairs[start : start + together]]
-            found = self.run(np.stack(columns, axis=1))
-            yield with_first_value(np.ascontiguousarray(np.moveaxis(found, -1, 0)), axis=2)
+            probabilities = np.moveaxis(self.run(np.stack(columns, axis=1)), -1, 0)
+            yield with_first_value(np.ascontiguousarray(probabilities), axis=2)
 
     def check_distributions(self) -> None:
         """Raise `DowiseError` if even a single set of entries takes too much time or memory."""
@@ -195,9 +195,9 @@ class Model:
             raise DowiseError(means_size_message(plans), code="too-large")
 
     def evaluated(self, entries: AnyArray, codes: Codes) -> AnyArray:
-        """Run the circuit at (entries, lanes); returns (arms, values of Y but the first, lanes).
+        """Run the circuit at (entries, lanes); return (arms, values of Y but the first, lanes).
 
-        The precision is that of the entries.
+        The results have the precision of the entries.
         """
         return self.run(entries[self._places(codes)])
 

@@ -11,7 +11,7 @@ is built once per problem:
 - the probability of the reward's first value is one minus the others, and left out unless it is
   requested: where the others come close to 1, the difference has no digits left.
 
-Where edges are doubtful, a `Reading` says which entries of which version feed the inputs.
+With doubtful edges, a `Reading` maps the entries of each version to inputs.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ def reward_circuit(plans: Plans, keep: bool = False) -> Circuit:
     """Build the circuit of these plans, whatever its size; `keep` is that of `Builder.finish`.
 
     Its blocks are rows of the factors, by number. results[arm, y − 1] is P(Y = y | do(arm), c)
-    for all values y but the first; where the plans are `whole` the first is there too,
-    results[arm, y].
+    for all values y but the first; if the plans are `whole`, it is results[arm, y] for all values.
     """
     builder = Builder()
     inputs = _Inputs(plans.factors, plans.context, builder)
@@ -111,16 +110,16 @@ class _Inputs:
 
     def __init__(self, factors: FactorLayout, context: frozenset[int], builder: Builder) -> None:
         self._factors, self._context, self._builder = factors, context, builder
-        self._known: dict[int, IntArray] = {}
+        self._symbols: dict[int, IntArray] = {}
         self.rows: list[IntArray] = []
         """Numbers of the rows, each a block of inputs, in the order of blocks."""
 
     def of(self, f: int) -> IntArray:
-        """Return the symbols of a factor's entries, context variables at their first value.
+        """Return the symbols of a factor's entries, with context variables at their first value.
 
-        Inputs are made when they are first requested, and only for one context.
+        Inputs are created when they are first requested, for one context only.
         """
-        if f not in self._known:
+        if f not in self._symbols:
             factors = self._factors
             *scope, _ = factors.families[f]
             *shape, size = factors.shapes[f]
@@ -129,9 +128,9 @@ class _Inputs:
             in_context = tuple(0 if u in self._context else slice(None) for u in scope)
             rows = np.asarray(every[in_context])
             values = self._builder.input_blocks(np.full(rows.size, size))
-            self._known[f] = values.reshape(*rows.shape, size)
+            self._symbols[f] = values.reshape(*rows.shape, size)
             self.rows.append(rows.ravel())
-        return self._known[f]
+        return self._symbols[f]
 
 
 class Reading(NamedTuple):
@@ -159,25 +158,27 @@ class Reading(NamedTuple):
 def reading_of(structures: Structures, circuit: Circuit, context: IntArray) -> Reading:
     """Return the reading of a circuit for all versions; `context` holds positions of variables."""
     factors, tables = structures.factors, structures.tables
-    own = factors.row_tables[circuit.blocks]  # the factor of each block
-    codes = _codes(factors.strides[own], factors.row_starts[circuit.blocks] - factors.starts[own])
+    of_block = factors.row_tables[circuit.blocks]  # the factor of each block
+    offsets = factors.row_starts[circuit.blocks] - factors.starts[of_block]
+    codes = _codes(factors.strides[of_block], offsets)
     reads, entries, shifts, targets, blocks = [0], [], [], [0], []
     for m, version in enumerate(structures.versions):
-        mine = np.flatnonzero(factors.targets[own] == version.variable)
-        table = structures.table_of[m, own[mine]]
-        where = tables.starts[table] + (tables.strides[table] * codes[mine]).sum(axis=1)
-        distinct, first, which = np.unique(where, return_index=True, return_inverse=True)
+        of_version = np.flatnonzero(factors.targets[of_block] == version.variable)
+        table = structures.table_of[m, of_block[of_version]]
+        first_entries = tables.starts[table] + (tables.strides[table] * codes[of_version]).sum(
+            axis=1
+        )
+        distinct, first, read = np.unique(first_entries, return_index=True, return_inverse=True)
         entries.append(distinct)
         shifts.append(tables.strides[table[first]][:, context])
         reads.append(reads[-1] + len(distinct))
-        blocks.append(mine[np.argsort(which.ravel(), kind="stable")])
-        targets += (
-            targets[-1] + np.cumsum(np.bincount(which.ravel(), minlength=len(distinct)))
-        ).tolist()
+        blocks.append(of_version[np.argsort(read.ravel(), kind="stable")])
+        counts = np.bincount(read.ravel(), minlength=len(distinct))
+        targets += (targets[-1] + np.cumsum(counts)).tolist()
     fed = np.concatenate(blocks)
     ends = np.array(targets)
     return Reading(
-        variables=np.unique(factors.targets[own]),
+        variables=np.unique(factors.targets[of_block]),
         reads=np.array(reads),
         entries=np.concatenate(entries),
         sizes=circuit.block_sizes[fed[ends[:-1]]],
@@ -191,13 +192,13 @@ def reading_of(structures: Structures, circuit: Circuit, context: IntArray) -> R
 def _codes(strides: IntArray, offsets: IntArray) -> IntArray:
     """Return the codes of all variables at offsets in tables of these strides, 0 if absent."""
     codes = np.zeros_like(strides)
-    left = offsets.copy()
+    remaining = offsets.copy()
     order = np.argsort(-strides, axis=1, kind="stable")
     rows = np.arange(len(strides))
     for column in order.T:
         step = strides[rows, column]
-        codes[rows, column] = np.where(step > 0, left // np.maximum(step, 1), 0)
-        left -= codes[rows, column] * step
+        codes[rows, column] = np.where(step > 0, remaining // np.maximum(step, 1), 0)
+        remaining -= codes[rows, column] * step
     return codes
 
 
@@ -207,10 +208,10 @@ def size_message(plans: Plans) -> str:
     raised = ""
     if cost <= MAX_PROGRAM:
         digit = 10 ** max(0, len(str(int(cost))) - 2)  # rounded up to two digits
-        more = f"{(int(cost) // digit + 1) * digit:,}".replace(",", "_")
+        enough = f"{(int(cost) // digit + 1) * digit:,}".replace(",", "_")
         size = _BYTES_PER_MULTIPLICATION * cost
         memory = f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
-        raised = f"set max_program = {more} ({memory} while it is built), "
+        raised = f"set max_program = {enough} ({memory} while it is built), "
     return (
         f"the rewards of this problem take about {cost:.2g} multiplications per draw, more than "
         f"max_program = {limit:,}; {_largest_table(plans)}. To go on, {raised}hide variables, make "

@@ -1,15 +1,16 @@
 """Forward sampling of outcomes from the entries of all factors.
 
 Under an arm every variable has one factor, whose scope precedes it in the problem's order. So any
-entries of the factors, drawn or averaged, define a distribution of outcomes, hidden causes or not
-(docs/hidden.md): see `sample_outcome`. Compiled loops need one table per variable, whatever the arm
-(`Sampler`). If a variable has several factors, these are put into one table with an additional
-axis, a *switch* that the arm sets.
+entries of the factors, drawn or averaged, define a distribution of outcomes, with or without hidden
+causes (docs/hidden.md): see `sample_outcome`. Compiled loops need one table per variable for all
+arms (`Sampler`). If a variable has several factors, they form one table with an additional axis, a
+*switch* that the arm sets.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -40,12 +41,12 @@ class Mechanism(NamedTuple):
 
 
 class TrialScript(NamedTuple):
-    """Everything in a trial that does not depend on the arms played."""
+    """Part of a trial that does not depend on the arms played."""
 
     mechanism: Mechanism
     contexts: IntArray
     """Number of each round's context."""
-    known: IntArray
+    context_codes: IntArray
     """Codes of each context."""
     uniforms: FloatArray
     """Random numbers of each round's outcome."""
@@ -85,10 +86,12 @@ class Sampler:
         self._of_variable: list[list[int]] = [[] for _ in factors.variables]
         for f, v in enumerate(factors.targets.tolist()):
             self._of_variable[v].append(f)
-        self._switched = [v for v, own in enumerate(self._of_variable) if len(own) > 1]
-        self._put_unset_first(factors)
+        self._switched = [v for v, fs in enumerate(self._of_variable) if len(fs) > 1]
+        under_do = factors.under_arms[0]
+        for v in self._switched:  # a switch at 0 selects the factor of the variable under do()
+            self._of_variable[v].sort(key=lambda f: f != under_do[v])
         self._check_size(factors)
-        parts = [_cells(factors, own) for own in self._of_variable]
+        parts = [_cells(factors, fs) for fs in self._of_variable]
         switches = [np.full(len(self._of_variable[v]), factors.entries) for v in self._switched]
         for switch in switches:
             switch[0] += 1  # points to the 1 after all entries; the others to the 0 there
@@ -96,14 +99,11 @@ class Sampler:
         self.mechanism = self._mechanism(factors, [*parts, *switches])
         """Mechanism without entries."""
 
-    def _put_unset_first(self, factors: FactorLayout) -> None:
-        """Put the factor of a variable under do() first, which a switch at 0 selects."""
-        alone = factors.under_arms[0]
-        for v in self._switched:
-            self._of_variable[v].sort(key=lambda f: f != alone[v])
-
     def _check_size(self, factors: FactorLayout) -> None:
-        cells = [_size(factors, own) for own in self._of_variable]
+        cells = [
+            len(fs) * prod(float(factors.sizes[u]) for u in _axes(factors, fs))
+            for fs in self._of_variable
+        ]
         if sum(cells) > MAX_CELLS:
             name = factors.variables[cells.index(max(cells))]
             raise DowiseError(
@@ -117,8 +117,8 @@ class Sampler:
         problem, count = self.problem, len(factors.variables)
         switch = {v: count + i for i, v in enumerate(self._switched)}
         strides = np.zeros((len(parts), len(parts)), dtype=np.int64)
-        for v, own in enumerate(self._of_variable):
-            axes = _axes(factors, own)
+        for v, fs in enumerate(self._of_variable):
+            axes = _axes(factors, fs)
             if v in switch:
                 axes = [switch[v], *axes]
             step = 1
@@ -139,12 +139,12 @@ class Sampler:
 
     def _set_by(self, factors: FactorLayout, arm: int) -> list[int]:
         """Return the codes that an arm sets, including the switches."""
-        own = self.problem.arms[arm]
-        under = factors.under_arms[factors.place(own)].tolist()
+        intervention = self.problem.arms[arm]
+        under = factors.under_arms[factors.place(intervention)].tolist()
         switches = [
             0 if under[v] == NONE else self._of_variable[v].index(under[v]) for v in self._switched
         ]
-        return [*self.problem.fixed(own).tolist(), *switches]
+        return [*self.problem.fixed(intervention).tolist(), *switches]
 
     def at(self, entries: FloatArray) -> Mechanism:
         """Return the mechanism with these entries of all factors."""
@@ -160,27 +160,23 @@ class Sampler:
         return contexts
 
 
-def _axes(factors: FactorLayout, own: list[int]) -> list[int]:
-    """Return everything that some factor of a variable is conditioned on, then the variable."""
-    v = int(factors.targets[own[0]])
-    return [*sorted({u for f in own for u in factors.families[f]} - {v}), v]
+def _axes(factors: FactorLayout, fs: list[int]) -> list[int]:
+    """Return the variables on which some factor of a variable is conditioned, then itself."""
+    v = int(factors.targets[fs[0]])
+    return [*sorted({u for f in fs for u in factors.families[f]} - {v}), v]
 
 
-def _size(factors: FactorLayout, own: list[int]) -> int:
-    return len(own) * int(np.prod(factors.sizes[_axes(factors, own)].astype(float)))
-
-
-def _cells(factors: FactorLayout, own: list[int]) -> IntArray:
+def _cells(factors: FactorLayout, fs: list[int]) -> IntArray:
     """Return the entry in each cell of a variable's table; the first axis is its switch."""
-    axes = _axes(factors, own)
+    axes = _axes(factors, fs)
     shape = [int(factors.sizes[u]) for u in axes]
-    cells = np.empty((len(own), *shape), dtype=np.int64)
-    for i, f in enumerate(own):
+    cells = np.empty((len(fs), *shape), dtype=np.int64)
+    for i, f in enumerate(fs):
         steps = np.ix_(
             *(np.arange(n) * factors.strides[f, u] for u, n in zip(axes, shape, strict=True))
         )
         cells[i] = factors.starts[f] + sum(steps)
-    return cells if len(own) > 1 else cells[0]
+    return cells if len(fs) > 1 else cells[0]
 
 
 @lru_cache(maxsize=32)

@@ -197,7 +197,7 @@ class ArmRewards:
 
     def for_trial(self, script: TrialScript) -> RewardCounts:
         """Return the counts of a trial's contexts, for a compiled trial to learn into."""
-        contexts = [self.in_context(tuple(codes)) for codes in script.known.tolist()]
+        contexts = [self.in_context(tuple(codes)) for codes in script.context_codes.tolist()]
         return RewardCounts(
             np.array([rewards.counts for rewards in contexts]),
             np.array([rewards.plays for rewards in contexts]),
@@ -207,7 +207,7 @@ class ArmRewards:
 
     def take_over(self, script: TrialScript, rewards: RewardCounts) -> None:
         """Replace the counts of a trial's contexts by those that a compiled trial has learned."""
-        for c, codes in enumerate(script.known.tolist()):
+        for c, codes in enumerate(script.context_codes.tolist()):
             self.by_context[tuple(codes)] = RewardCounts(
                 rewards.counts[c], rewards.plays[c], rewards.totals[c], rewards.values
             )

@@ -192,7 +192,7 @@ class CertifiedSampling(BayesianPolicy):
         """
         posterior, rounds, bits = self.belief.posterior, len(script.contexts), rng.bit_generator
         circuit, (arms, values) = posterior.model.circuit, self._net_values.shape
-        start = trial_posterior(posterior, script.known)
+        start = trial_posterior(posterior, script.context_codes)
         terms = _Terms(
             net=self._net_values,
             scaled=self.problem.payoff.scaled,

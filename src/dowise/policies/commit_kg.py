@@ -193,7 +193,7 @@ class CommitKG(BayesianPolicy):
 
     def _play(self, script: TrialScript, _rng: np.random.Generator) -> IntArray:
         posterior = self.belief.posterior
-        script_codes = [tuple(codes) for codes in script.known.tolist()]
+        script_codes = [tuple(codes) for codes in script.context_codes.tolist()]
         codes_of = self._all_contexts(script_codes)
         numbers = {codes: i for i, codes in enumerate(codes_of)}
         contexts = self._context_arrays(posterior, codes_of)

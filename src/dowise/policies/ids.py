@@ -177,7 +177,7 @@ class InformationDirectedSampling(BayesianPolicy):
         posterior, rounds = self.belief.posterior, len(script.contexts)
         circuit = posterior.model.circuit
         check_samples(self.samples, circuit, True)
-        start = trial_posterior(posterior, script.known)
+        start = trial_posterior(posterior, script.context_codes)
         chosen = np.empty(rounds, dtype=np.int64)
         _play_rounds(
             *draw_keys_and_coins(rng, rounds),

@@ -97,7 +97,7 @@ class ThompsonSampling(BayesianPolicy):
 
     def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         posterior, rounds = self.belief.posterior, len(script.contexts)
-        start = trial_posterior(posterior, script.known)
+        start = trial_posterior(posterior, script.context_codes)
         chosen = np.empty(rounds, dtype=np.int64)
         _play_rounds(
             draw_keys(rng, rounds),

@@ -110,7 +110,7 @@ def play_steps(
 ) -> IntArray:
     """Play a trial step by step; `choose` returns the arm of a round, by its number and context."""
     posterior = policy.belief.posterior
-    contexts = [tuple(codes) for codes in script.known.tolist()]
+    contexts = [tuple(codes) for codes in script.context_codes.tolist()]
     arms, outcome = trial_arms(posterior), new_outcome(script)
     chosen = np.empty(len(script.contexts), dtype=np.int64)
     for t, number in enumerate(script.contexts.tolist()):

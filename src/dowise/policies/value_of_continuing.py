@@ -239,7 +239,7 @@ class _Continuation:
             return loop(script, source)
         problem, chosen = self.problem, np.empty(len(script.contexts), dtype=np.int64)
         for t, number in enumerate(script.contexts.tolist()):
-            codes = tuple(script.known[number].tolist())
+            codes = tuple(script.context_codes[number].tolist())
             arm = policy.decide(problem.context_labels(codes), source).arm
             chosen[t] = problem.arm_index(arm)
             seen = sample_outcome(problem, entries, int(chosen[t]), codes, source)

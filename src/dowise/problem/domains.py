@@ -59,7 +59,7 @@ class _ManyLabels(tuple[str, ...]):
         return self._indices[label] if simple else super().index(label, *bounds)
 
 
-def as_mapping(value: object, what: str) -> Mapping[str, object]:
+def as_mapping(value: object, name: str) -> Mapping[str, object]:
     """Return a mapping from variable to value; a pandas Series is converted, None is empty."""
     if type(value) is dict:  # the common case; isinstance with Mapping is slower
         return value
@@ -70,7 +70,7 @@ def as_mapping(value: object, what: str) -> Mapping[str, object]:
     if hasattr(value, "to_dict") and getattr(value, "ndim", 0) == 1:
         return dict(value.to_dict())
     raise DowiseError(
-        f"{what} must map variables to values, such as {{'X': 1}}, not {type_name(value)}",
+        f"{name} must map variables to values, such as {{'X': 1}}, not {type_name(value)}",
         code="invalid-type",
     )
 
@@ -125,9 +125,9 @@ def find_label(text: str, domain: tuple[str, ...]) -> str | None:
     # An Intervention made from a bool has no domain, so it has 1 or 0 as well.
     truth = {"1": "true", "0": "false"}.get(text, text.lower())
     whole = re.fullmatch(r"(-?\d+)(?:\.0*)?", text)
-    others = [truth, truth.title(), truth.upper()] if truth in ("true", "false") else []
-    others += [whole[1], f"{whole[1]}.0"] if whole else []
-    return next((label for label in others if label in domain), None)
+    spellings = [truth, truth.title(), truth.upper()] if truth in ("true", "false") else []
+    spellings += [whole[1], f"{whole[1]}.0"] if whole else []
+    return next((label for label in spellings if label in domain), None)
 
 
 def check_domain(variable: str, labels: Iterable[object]) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ _WHEN = {  # why two roles exclude each other
 
 @dataclass(frozen=True)
 class Roles:
-    """Role of each variable, names sorted; all other variables can be set."""
+    """Roles of the variables, names sorted; variables without one of these roles can be set."""
 
     reward: str
     context: tuple[str, ...]
@@ -215,16 +215,16 @@ def roles_from_user(
             "pass either manipulable or non_manipulable, not both: each implies the other",
             code="conflicting-roles",
         )
-    for role, other in combinations(names, 2):
-        for shared in sorted({*names[role]} & {*names[other]}):
+    for first, second in combinations(names, 2):
+        for name in sorted({*names[first]} & {*names[second]}):
             raise DowiseError(
-                f"{shared} can't be both {role} and {other}: {_WHEN[role]}, {_WHEN[other]}; "
+                f"{name} can't be both {first} and {second}: {_WHEN[first]}, {_WHEN[second]}; "
                 "keep it in one of the two",
                 code="conflicting-roles",
             )
     if manipulable is not None:
-        others = {reward, *names["context"], *names["hidden"], *names["manipulable"]}
-        names["non-manipulable"] = tuple(name for name in graph if name not in others)
+        assigned = {reward, *names["context"], *names["hidden"], *names["manipulable"]}
+        names["non-manipulable"] = tuple(name for name in graph if name not in assigned)
     return Roles(reward, names["context"], names["non-manipulable"], names["hidden"])
 
 
@@ -240,23 +240,30 @@ def known_variable(graph: CausalGraph, name: str, role: str, hidden: Container[o
     )
 
 
-def refuse_hidden(name: object, hidden: Container[object], where: str = "") -> None:
+def refuse_hidden(name: object, hidden: Container[object], prefix: str = "") -> None:
     """Raise `DowiseError` if a variable is hidden, since it has no values to record or set."""
     if isinstance(name, str) and name in hidden:
         raise DowiseError(
-            f"{where}{name} is declared hidden, so it is never recorded or set: "
+            f"{prefix}{name} is declared hidden, so it is never recorded or set: "
             f"leave it out, or remove {name!r} from hidden",
             code="hidden-variable",
         )
 
 
-def names_of(what: str, names: object) -> list[Any]:
+def not_settable(name: str, role: str) -> str:
+    """Return the message that a variable with this role can't be set."""
+    return f"{name} can't be set: it is {'the reward' if role == 'reward' else role}".replace(
+        "non_manipulable", "non-manipulable"
+    )
+
+
+def names_of(option: str, names: object) -> list[Any]:
     """Return a list of names; a str is a single name, None is empty."""
     if names is None or isinstance(names, str):
         return [] if names is None else [names]
     if isinstance(names, Mapping) or not isinstance(names, Iterable):
         raise DowiseError(
-            f"{what}={names!r} must be a name or a list of names", code="invalid-type"
+            f"{option}={names!r} must be a name or a list of names", code="invalid-type"
         )
     return list(names)
 
@@ -290,18 +297,18 @@ def domains_from_user(
     for name in labels:
         known_variable(drawn, name, "variable in domains")
     if reward not in labels and isinstance(reward_values, Mapping):
-        labels[reward] = _of_reward_values(reward, reward_values)
+        labels[reward] = _labels_of_reward(reward, reward_values)
     return {name: check_domain(name, labels.get(name, _DEFAULT_DOMAIN)) for name in drawn}
 
 
-def _of_reward_values(reward: str, reward_values: Mapping[object, object]) -> tuple[str, ...]:
+def _labels_of_reward(reward: str, reward_values: Mapping[object, object]) -> tuple[str, ...]:
     """Return the labels of `reward_values`, unless one looks like a typo among 0 and 1."""
     labels = check_domain(reward, list(reward_values))
-    odd = [label for label in labels if label not in _DEFAULT_DOMAIN]
-    if odd and len(odd) < len(labels):
+    unusual = [label for label in labels if label not in _DEFAULT_DOMAIN]
+    if unusual and len(unusual) < len(labels):
         raise DowiseError(
-            f"reward_values has {', '.join(map(repr, odd))} beside "
-            f"{' and '.join(repr(label) for label in labels if label not in odd)}, and "
+            f"reward_values has {', '.join(map(repr, unusual))} beside "
+            f"{' and '.join(repr(label) for label in labels if label not in unusual)}, and "
             f"{reward} has no domain: correct the label, or add {reward} = {list(labels)} to "
             "domains",
             code="unknown-value",

@@ -5,10 +5,10 @@
 >>> print(observed.graph, observed.priors)
 X -> Y; Z ?-> X; X <-> Y!; Y <-> Z {'Y <-> Z': 0.7, 'Z -> X': 0.5}
 
-A graph without an edge that exists can mislead a policy forever. So with `soft` each absent
+A graph that lacks an existing edge can mislead a policy forever. So with `soft` each absent
 directed edge along the order of the factors gets a small prior, and so does each absent hidden
-common cause whose earlier end some arm may set: only there could it make observing differ from
-setting.
+common cause whose earlier end some arm may set: other hidden causes can't make observing differ
+from setting.
 
 >>> soft_edges(CausalGraph.parse("Z -> X -> Y"), "Y", (), settable={"X", "Z"})
 ('X <-> Y', 'X <-> Z', 'Y <-> Z', 'Z -> Y')
@@ -25,14 +25,14 @@ from typing import NamedTuple
 
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
-from dowise.graph.edges import EdgeName, known_edge, prior_of
+from dowise.graph.edges import EdgeName, Mark, known_edge, prior_of
 from dowise.graph.transforms import factor_order
 
 EdgePrior = float | Mapping[str, float] | None
 
 
 class ObservedEdges(NamedTuple):
-    """The graph of what can be seen, and the priors of its edges that are not certain, sorted."""
+    """Graph of the recorded variables, and the priors of its uncertain edges, sorted."""
 
     graph: CausalGraph
     priors: dict[str, float]
@@ -48,8 +48,8 @@ def edge_prior_from_user(
         return _probability("edge_prior", edge_prior)
     created = _created(drawn, hidden)
     priors: dict[str, float] = {}
-    for given, number in edge_prior.items():
-        edge = known_edge(given, {*drawn.edge_texts, *created})
+    for text, number in edge_prior.items():
+        edge = known_edge(text, {*drawn.edge_texts, *created})
         prior = _probability(f"edge_prior of {edge}", number)
         if prior < 1 and edge in created:
             raise DowiseError(
@@ -73,30 +73,28 @@ def edge_prior_from_user(
 def observed_edges(
     drawn: CausalGraph, hidden: Collection[str], edge_prior: EdgePrior
 ) -> ObservedEdges:
-    """Project out what is hidden; bidirected edges that come of it are certain."""
+    """Project out hidden variables; bidirected edges that arise from them are certain."""
     priors = {str(edge): _prior(drawn, edge, edge_prior) for edge in drawn.edges}
     if not hidden:
         return ObservedEdges(drawn, _below_one(priors))
     for edge in drawn.edges:
         _refuse_doubt_at_hidden(edge, priors[str(edge)], hidden)
-    left, created = drawn.project(hidden), _created(drawn, hidden)
-    graph = CausalGraph(
-        left.directed_edges,
-        left.bidirected_edges,
-        left.variables,
-        doubtful=[e for e, mark in left.marks.items() if mark == "?" and e not in created],
-        certain=[
-            edge for edge in left.edge_texts if edge in created or left.marks.get(edge) == "!"
-        ],
-    )
-    kept = {e: p for e, p in priors.items() if e in graph.edge_texts and e not in created}
-    return ObservedEdges(graph, _below_one(kept))
+    projected, created = drawn.project(hidden), _created(drawn, hidden)
+    certain: dict[str, Mark] = dict.fromkeys(created, "!")
+    marks = {
+        text: mark
+        for text, mark in sorted({**projected.marks, **certain}.items())
+        if mark == "?" or EdgeName.parse(text).is_bidirected
+    }
+    graph = CausalGraph.from_adjacency(projected.variables, projected.adjacency, marks)
+    observed = {e: p for e, p in priors.items() if e in graph.edge_texts and e not in created}
+    return ObservedEdges(graph, _below_one(observed))
 
 
 def _created(drawn: CausalGraph, hidden: Collection[str]) -> frozenset[str]:
     """Return the edges that represent paths through hidden variables."""
-    others = [str(edge) for edge in drawn.edges if not {edge.left, edge.right} & {*hidden}]
-    return frozenset(drawn.without(others).project(hidden).edge_texts)
+    observed = [str(edge) for edge in drawn.edges if not {edge.left, edge.right} & {*hidden}]
+    return frozenset(drawn.without(observed).project(hidden).edge_texts)
 
 
 def _prior(drawn: CausalGraph, edge: EdgeName, priors: EdgePrior) -> float:
@@ -117,7 +115,7 @@ def _probability(name: str, number: object) -> float:
             return float(number)
         if number == 0:
             raise DowiseError(
-                f"{name}=0: an edge that can't be there is left out of the graph",
+                f"{name}=0: leave an edge that can't exist out of the graph",
                 code="invalid-number",
             )
     raise DowiseError(
@@ -127,21 +125,22 @@ def _probability(name: str, number: object) -> float:
 
 
 def _refuse_doubt_at_hidden(edge: EdgeName, prior: float, hidden: Collection[str]) -> None:
-    at = [name for name in (edge.left, edge.right) if name in hidden]
-    if prior < 1 and at:
+    hidden_end = next((name for name in (edge.left, edge.right) if name in hidden), None)
+    if prior < 1 and hidden_end is not None:
         remedy = f"'{edge}!'" if edge.is_bidirected else f"'{edge}'"
         raise DowiseError(
-            f"{edge} is doubtful (prior {prior:g}), but {at[0]} is hidden, and no data can tell "
-            f"such an edge: make it certain ({remedy}, or edge_prior 1), or leave {at[0]} out of "
-            "the graph and mark what it may tie, as in 'A <?> B'",
+            f"{edge} is doubtful (prior {prior:g}), but {hidden_end} is hidden, and data can't "
+            f"decide such an edge: make it certain ({remedy}, or edge_prior 1), or leave "
+            f"{hidden_end} out of the graph and mark the variables that it may confound, as in "
+            "'A <?> B'",
             code="hidden-variable",
         )
 
 
 MAX_DOUBTFUL_ARROWS = 8
-"""Into one variable: that makes 256 sets of causes to tell apart."""
+"""Largest number of doubtful edges into one variable: they make 256 sets of causes."""
 MAX_HIDDEN_CAUSES = 21
-"""In all: beyond that too few of their sets could be looked at."""
+"""Largest number of doubtful hidden causes: with more, too small a share of their sets is kept."""
 
 
 def soft_edges(
@@ -149,19 +148,18 @@ def soft_edges(
 ) -> tuple[str, ...]:
     """Return the texts of the edges that may be missing from the graph, sorted.
 
-    No arrow goes into the context, which is seen whatever its causes, nor anything into what only
-    follows from the reward. `settable` is what some arm sets.
+    No edge goes into the context, which is observed whatever its causes, or into effects of the
+    reward. `settable` are the variables that some arm sets.
     """
-    there = set(graph.edge_texts)
-    after = graph.descendants(reward) - {reward}
-    found: list[str] = []
+    effects = graph.descendants(reward) - {reward}
+    candidates: list[str] = []
     for u, v in combinations(_order(graph, reward, context), 2):
-        if v in context or v in after:
+        if v in context or v in effects:
             continue
-        found.append(str(EdgeName.from_ends(u, "->", v)))
+        candidates.append(str(EdgeName.from_ends(u, "->", v)))
         if u not in context and u in settable:
-            found.append(str(EdgeName.from_ends(u, "<->", v)))
-    return tuple(sorted(edge for edge in found if edge not in there))
+            candidates.append(str(EdgeName.from_ends(u, "<->", v)))
+    return tuple(sorted({*candidates} - {*graph.edge_texts}))
 
 
 def with_soft_edges(
@@ -176,13 +174,13 @@ def with_soft_edges(
 
 
 def _refuse_wide_families(doubtful: Iterable[str]) -> None:
-    """Refuse where a variable has too many doubtful arrows, naming the one with most of them."""
+    """Raise `DowiseError` if a variable has too many doubtful causes, naming the one with most."""
     arrows = Counter(edge.right for edge in map(EdgeName.parse, doubtful) if not edge.is_bidirected)
     for name, count in sorted(arrows.items(), key=lambda family: (-family[1], family[0]))[:1]:
         if count > MAX_DOUBTFUL_ARROWS:
             raise DowiseError(
-                f"soft: {name} would have {count} doubtful arrows, which is {2**count:,} sets of "
-                f"causes to tell apart, and {MAX_DOUBTFUL_ARROWS} are the limit: leave variables "
+                f"soft: {name} would have {count} doubtful arrows, which makes {2**count:,} sets "
+                f"of causes, and {MAX_DOUBTFUL_ARROWS} are the limit: leave variables "
                 "out of the graph, or drop soft and draw single doubtful arrows, "
                 f"such as 'A ?-> {name}'",
                 code="too-large",
@@ -190,7 +188,7 @@ def _refuse_wide_families(doubtful: Iterable[str]) -> None:
 
 
 def _refuse_many_causes(doubtful: Iterable[str]) -> None:
-    """Refuse where there are too many doubtful hidden causes, naming who has most of them."""
+    """Raise `DowiseError` for too many doubtful hidden causes, naming the variable with most."""
     causes = [edge for edge in map(EdgeName.parse, doubtful) if edge.is_bidirected]
     if len(causes) <= MAX_HIDDEN_CAUSES:
         return
@@ -208,6 +206,6 @@ def _refuse_many_causes(doubtful: Iterable[str]) -> None:
 def _order(graph: CausalGraph, reward: str, context: Collection[str]) -> list[str]:
     """Return the factor order: context, other non-descendants of the reward, reward, the rest."""
     everything = graph.mask(graph.variables)
-    after = graph.mask(graph.descendants(reward))
-    pools = graph.mask(context), everything & ~after, graph.mask(reward), everything
+    descendants = graph.mask(graph.descendants(reward))
+    pools = graph.mask(context), everything & ~descendants, graph.mask(reward), everything
     return [graph.variables[v] for v in factor_order(graph.adjacency, pools)]

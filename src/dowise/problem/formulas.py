@@ -13,10 +13,10 @@ P(Y=1 | do()) = Σ_{x,z} P(Y=1 | X=x, Z=z) P(X=x | Z=z) P(Z=z)
 P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, Z=z) P(Z=z)
 P(Y=1 | do(X=1)) = Σ_{z} P(Y=1 | X=1, Z=z) P(Z=z)
 
-With hidden common causes there is one factor for each variable and
-its component T: P(v | T, do(the parents of T)). If an arm leaves v the same component as do(), they
-share its factor, and then the condition may as well be observed: it is written without do().
-(Without hidden causes this is always so.)
+With hidden common causes there is one factor for each variable and its component T:
+P(v | T, do(the parents of T)). If an arm leaves v the same component as do(), they share its
+factor, and the condition may be observed as well: the factor is written without do(). (Without
+hidden causes this is always so.)
 
 >>> from dowise.graph import CausalGraph
 >>> front_door = Problem(CausalGraph.parse("X -> Z -> Y; X <-> Y"), "Y", arms="all")
@@ -78,10 +78,14 @@ _RUNS = re.compile(
 SYMBOL = re.compile(r"([^\W\d_])_?([0-9]*)")
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _IN_TEXT = {
-    "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "-": "-{}", "`": "`{}", "'": "'{}", "!": "!{}", "?": "?{}", ",": ",{}",  # no ligatures
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{sign: sign + "{}" for sign in "-`'!?,"},  # no ligatures
+}
 
 
 def latex_name(name: str) -> str:
@@ -101,10 +105,10 @@ def latex_label(label: str) -> str:
 
 def latex_upright(text: str) -> str:
     """Return the text in upright type."""
-    return rf"\mathrm{{{_RUNS.sub(_written, text)}}}"
+    return rf"\mathrm{{{_RUNS.sub(_escape, text)}}}"
 
 
-def _written(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     run = match[0]
     if run in _GREEK:
         return f"{{{_GREEK[run]}}}"
@@ -119,7 +123,7 @@ def _written(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes the parts of a formula."""
+    """Writer of the parts of a formula, as text or LaTeX."""
 
     name: Callable[[str], str]
     label: Callable[[str], str]
@@ -132,7 +136,7 @@ class Writer:
     fraction: str = "[%s] / [%s]"
 
     def value(self, name: str, primes: int = 0) -> str:
-        """Any value of the variable; one bound again inside a sum has a prime more."""
+        """Return the symbol of any value, with a prime for each sum inside which it is rebound."""
         return self.symbol(name) + "'" * primes
 
     def event(self, name: str, label: str | None = None, primes: int = 0) -> str:
@@ -141,24 +145,24 @@ class Writer:
         return f"{self.name(name)}={value}"
 
     def do(self, settings: Iterable[str]) -> str:
-        """do(X=0, …)."""
+        """Return do(X=0, …)."""
         return f"{self.do_sign}({', '.join(settings)})"
 
     def probability(
         self, events: Iterable[str], conditions: Iterable[str] = (), under: Iterable[str] = ()
     ) -> str:
-        """P(events | given), by the distribution `under` these settings."""
-        where, known = ", ".join(under), ", ".join(conditions)
-        inside = ", ".join(events) + (self.bar + known if known else "")
-        return f"P_{{{where}}}({inside})" if where else f"P({inside})"
+        """Return P(events | conditions), in the distribution `under` these settings."""
+        settings, condition = ", ".join(under), ", ".join(conditions)
+        inside = ", ".join(events) + (self.bar + condition if condition else "")
+        return f"P_{{{settings}}}({inside})" if settings else f"P({inside})"
 
-    def worth(self, what: str) -> str:
+    def worth(self, value: str) -> str:
         """Return the symbol of the worth of a reward value."""
-        return f"{self.worth_sign}({what})"
+        return f"{self.worth_sign}({value})"
 
-    def mean(self, what: str, conditions: Iterable[str]) -> str:
-        """E[what | given]."""
-        return f"{self.mean_sign}[{what}{self.bar}{', '.join(conditions)}]"
+    def mean(self, quantity: str, conditions: Iterable[str]) -> str:
+        """Return E[quantity | conditions]."""
+        return f"{self.mean_sign}[{quantity}{self.bar}{', '.join(conditions)}]"
 
     def sum(self, values: Iterable[str]) -> str:
         """Return the sign of a sum over these values; "" if there are none."""
@@ -172,60 +176,61 @@ class Writer:
 
 @dataclass(frozen=True)
 class Notation:
-    """The symbols for the values of these variables, which are none of the labels."""
+    """Symbols for values of variables, distinct from all labels."""
 
     variables: tuple[str, ...]
     labels: frozenset[str] = frozenset()
 
     @cached_property
     def symbols(self) -> Mapping[str, str]:
-        """For each variable the letter for any value of it."""
+        """Symbol of any value of each variable."""
         stems = {name: _stem(name) for name in self.variables}
         shared = Counter(stems.values())
-        # LaTeX has z_1 and the value z1 alike, as an index.
-        taken = {*self.variables, *self.labels, *map(_without_line, self.variables)}
-        free = {name for name, stem in stems.items() if shared[stem] == 1 and stem not in taken}
-        taken |= {stems[name] for name in free}
-        found = {}
+        # LaTeX writes the name z_1 and the value z1 in the same way, with an index.
+        reserved = {*self.variables, *self.labels}
+        reserved |= {
+            match[1] + match[2] for match in map(SYMBOL.fullmatch, self.variables) if match
+        }
+        free = {name for name, stem in stems.items() if shared[stem] == 1 and stem not in reserved}
+        reserved |= {stems[name] for name in free}
+        symbols = {}
         for name, stem in stems.items():
             numbered = (f"{stem[0]}{number}" for number in count(1))
-            found[name] = (
-                stem if name in free else next(symbol for symbol in numbered if symbol not in taken)
-            )
-            taken.add(found[name])
-        return found
+            symbols[name] = stem if name in free else next(x for x in numbered if x not in reserved)
+            reserved.add(symbols[name])
+        return symbols
 
     @cached_property
     def text(self) -> Writer:
-        """For people: Σ_{z} P(Y=1 | X=0, Z=z) P(Z=z)."""
+        """Writer for plain text: Σ_{z} P(Y=1 | X=0, Z=z) P(Z=z)."""
         return Writer(bare_or_quoted, bare_or_quoted, self.symbols.__getitem__)
 
     @cached_property
     def latex(self) -> Writer:
-        """For LaTeX with amsmath and amssymb, without the dollar signs."""
-        written = {name: latex_name(name) for name in self.variables}
-        alike = Counter(written.values())  # X1 and X_1
+        """Writer for LaTeX with amsmath and amssymb, without the dollar signs."""
+        names = {name: latex_name(name) for name in self.variables}
+        uses = Counter(names.values())  # X1 and X_1 have one LaTeX name
 
         def name_of(name: str) -> str:
-            return written[name] if alike[written[name]] == 1 else latex_upright(name)
+            return names[name] if uses[names[name]] == 1 else latex_upright(name)
 
         return Writer(
-            name_of, latex_label, lambda name: latex_name(self.symbols[name]),
-            bar=r" \mid ", mean_sign=r"\mathbb{E}", do_sign=r"\mathrm{do}",
-            worth_sign=r"\mathrm{worth}", sum_sign=r"\sum", fraction=r"\frac{%s}{%s}",
-        )  # fmt: skip
+            name_of,
+            latex_label,
+            lambda name: latex_name(self.symbols[name]),
+            bar=r" \mid ",
+            mean_sign=r"\mathbb{E}",
+            do_sign=r"\mathrm{do}",
+            worth_sign=r"\mathrm{worth}",
+            sum_sign=r"\sum",
+            fraction=r"\frac{%s}{%s}",
+        )
 
 
 def notation_of(problem: Problem) -> Notation:
     """Return the notation that all formulas of a problem share."""
     labels = frozenset().union(*problem.domains.values())
     return Notation(problem.graph.variables, labels)
-
-
-def _without_line(name: str) -> str:
-    """Return z1 for z_1; other symbols are unchanged."""
-    match = SYMBOL.fullmatch(name)
-    return match[1] + match[2] if match else name
 
 
 def _stem(name: str) -> str:
@@ -238,20 +243,20 @@ def _stem(name: str) -> str:
 
 @dataclass(frozen=True)
 class Factor:
-    """P(variable | do(done), seen)."""
+    """P(variable | do(intervened), observed)."""
 
     variable: str
-    seen: tuple[str, ...]
-    done: tuple[str, ...] = ()
+    observed: tuple[str, ...]
+    intervened: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Formula:
-    """The expected reward of one arm: a sum of products of conditional probabilities.
+    """Expected reward of one arm: a sum of products of conditional probabilities.
 
-    `good` is the label whose probability is the mean reward, for a reward of two values worth 0
-    and 1 (where smaller is better it is the bad one); None otherwise, and then the sum runs over
-    the reward as well, weighted by its worth.
+    If the reward has two values, worth 0 and 1, the expected reward is the probability of the label
+    `good` that is worth 1. Otherwise `good` is None, and the sum includes the reward, weighted by
+    its worth.
     """
 
     arm: Intervention
@@ -263,35 +268,35 @@ class Formula:
     notation: Notation = field(repr=False)
 
     @property
-    def is_seen(self) -> bool:
+    def is_observational(self) -> bool:
         """True if no factor has a do(): then observational data suffice."""
-        return not any(factor.done for factor in self.factors)
+        return not any(factor.intervened for factor in self.factors)
 
     @property
-    def is_itself(self) -> bool:
-        """True if the only factor is the reward under this arm: then the formula says nothing."""
-        own = Factor(self.reward, self.context, tuple(self.arm))
-        return self.good is not None and bool(self.arm) and self.factors == (own,)
+    def is_trivial(self) -> bool:
+        """True if the only factor is the distribution of the reward under this arm."""
+        itself = Factor(self.reward, self.context, tuple(self.arm))
+        return self.good is not None and bool(self.arm) and self.factors == (itself,)
 
     def __str__(self) -> str:
         text = self.notation.text
-        if self.is_itself:
+        if self.is_trivial:
             return f"{self._left(text)} is a factor of its own: seeing alone does not tell it"
         return f"{self._left(text)} = {self._right(text)}"
 
     def latex(self) -> str:
         """Return the formula as LaTeX, without dollar signs."""
         latex = self.notation.latex
-        if self.is_itself:
+        if self.is_trivial:
             return rf"{self._left(latex)} \quad\text{{(a factor of its own)}}"
         return f"{self._left(latex)} = {self._right(latex)}"
 
     def _left(self, write: Writer) -> str:
         arm = write.do(self._event(name, write) for name in self.arm)
-        known = [arm, *map(write.event, self.context)]
+        conditions = [arm, *map(write.event, self.context)]
         if self.good is None:
-            return write.mean(write.worth(write.name(self.reward)), known)
-        return write.probability([write.event(self.reward, self.good)], known)
+            return write.mean(write.worth(write.name(self.reward)), conditions)
+        return write.probability([write.event(self.reward, self.good)], conditions)
 
     def _right(self, write: Writer) -> str:
         terms = [self._term(factor, write) for factor in self.factors]
@@ -300,10 +305,10 @@ class Formula:
         return write.sum(map(write.value, self.summed)) + " ".join(terms)
 
     def _term(self, factor: Factor, write: Writer) -> str:
-        given = [self._event(name, write) for name in factor.seen]
-        if factor.done:
-            given.insert(0, write.do(self._event(name, write) for name in factor.done))
-        return write.probability([self._event(factor.variable, write)], given)
+        conditions = [self._event(name, write) for name in factor.observed]
+        if factor.intervened:
+            conditions.insert(0, write.do(self._event(name, write) for name in factor.intervened))
+        return write.probability([self._event(factor.variable, write)], conditions)
 
     def _event(self, name: str, write: Writer) -> str:
         return write.event(name, self.good if name == self.reward else self.arm.get(name))
@@ -354,10 +359,9 @@ def _needed(order: FactorOrder, reward: int, cut: int) -> Iterable[int]:
 def _factor(order: FactorOrder, v: int, cut: int) -> Factor:
     """Return the factor of v if the variables of `cut` are set.
 
-    What of the context is outside T shares no hidden cause with it, so that seeing it is as good as
-    setting it.
+    The context outside T shares no hidden cause with T, so observing it is as good as setting it.
     """
     key = order.key(v, cut)
     scope, names = order.scope(key), order.graph.names
-    done = 0 if key == order.key(v, 0) else scope & ~key[1] & ~order.context
-    return Factor(order.graph.variables[v], names(scope & ~done), names(done))
+    intervened = 0 if key == order.key(v, 0) else scope & ~key[1] & ~order.context
+    return Factor(order.graph.variables[v], names(scope & ~intervened), names(intervened))

@@ -111,11 +111,11 @@ class Intervention(Mapping[str, str]):
 
     @property
     def variables(self) -> frozenset[str]:
-        """Intervention set: the variables that the arm sets."""
+        """Intervention set: the variables that are set."""
         return frozenset(self._settings)
 
     def in_words(self) -> str:
-        """Return the arm as text: "set X1 to low and X2 to 1"."""
+        """Return the intervention in plain English: "set X1 to low and X2 to 1"."""
         parts = [f"{name} to {label}" for name, label in self.items()]
         if not parts:
             return "set nothing and observe"

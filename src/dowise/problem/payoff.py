@@ -30,7 +30,6 @@ specified by its text, replaces that sum for exactly this arm.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -44,8 +43,8 @@ from dowise._core.types import AnyArray, FloatArray
 from dowise._core.validation import check_flag
 from dowise.errors import DowiseError, join_names, suggestion
 from dowise.graph.pomis import is_minimal
-from dowise.problem.arms import forbidden_in
-from dowise.problem.domains import label_of, refuse_hidden
+from dowise.problem.arms import find_forbidden, settable_arm
+from dowise.problem.domains import label_of, not_settable, refuse_hidden
 from dowise.problem.intervention import Intervention
 
 if TYPE_CHECKING:
@@ -59,11 +58,11 @@ class Payoff:
     """Worth of each reward value, in the order of the domain, and costs of the arms."""
 
     values: FloatArray
-    """In the user's units."""
+    """Value of each label, in the user's units."""
     minimise: bool = False
-    """Whether smaller values are better."""
+    """True if smaller values are better."""
     costs: FloatArray = field(default_factory=lambda: np.zeros(0))
-    """What each arm costs, in the user's units, never negative; of a problem one for each arm."""
+    """Cost of each arm, in the user's units, never negative; empty without a problem."""
 
     @classmethod
     def from_user(
@@ -77,7 +76,7 @@ class Payoff:
         minimise = check_flag("minimise", minimise)
         if values is None:
             return cls(np.arange(len(domain)) / (len(domain) - 1), minimise)
-        return cls(np.array(_checked(reward, domain, values)), minimise)
+        return cls(np.array(_values_from_user(reward, domain, values)), minimise)
 
     def __post_init__(self) -> None:
         self.values.setflags(write=False)
@@ -100,10 +99,10 @@ class Payoff:
         return scaled
 
     def net(self, rewards: Worth, arms: Any = None) -> Worth:
-        """Rewards in the user's units net of what the arms cost.
+        """Return rewards in the user's units minus the costs of their arms.
 
-        Arms are the last axis: all of them, or those at these positions. With one position the
-        rewards are all of that arm.
+        Arms are the last axis: all of them, or those at these positions. If `arms` is a single
+        position, all rewards are of that arm.
         """
         if not self.has_costs:
             return rewards
@@ -120,7 +119,7 @@ class Payoff:
         return net
 
     def oriented(self, worth: Worth) -> Worth:
-        """Return values in the user's units with a sign such that more is better, or back."""
+        """Return values with the sign for which more is better. It is its own inverse."""
         return 0.0 - worth if self.minimise else worth  # not −worth, which makes a −0 of a 0
 
     def best_of(self, means: AnyArray) -> int:
@@ -165,21 +164,24 @@ class Payoff:
         return self.worst + self.oriented(self.span * float(scaled))
 
 
-def _checked(reward: str, domain: tuple[str, ...], given: Mapping[str, float]) -> list[float]:
-    if not isinstance(given, Mapping):
+def _values_from_user(
+    reward: str, domain: tuple[str, ...], values: Mapping[str, float]
+) -> list[float]:
+    """Return the value of each label in the order of the domain."""
+    if not isinstance(values, Mapping):
         raise DowiseError(
-            f"reward_values must map each label of {reward} to a number, not {given!r}",
+            f"reward_values must map each label of {reward} to a number, not {values!r}",
             code="invalid-type",
         )
     worth: dict[str, float] = {}
-    for key, value in given.items():
+    for key, value in values.items():
         label = label_of(reward, key, domain)
         if label is None or label in worth:
             raise DowiseError(
                 f"reward_values names {key!r} more than once or not by a label",
                 code="duplicate-name",
             )
-        worth[label] = _finite(value, label)
+        worth[label] = _finite(f"reward value of {label!r}", value)
     for label in domain:
         if label not in worth:
             raise DowiseError(
@@ -192,7 +194,7 @@ def _checked(reward: str, domain: tuple[str, ...], given: Mapping[str, float]) -
             code="constant-reward",
         )
     span, largest = max(worth.values()) - min(worth.values()), max(map(abs, worth.values()))
-    if not math.isfinite(span) or span < 1e-9 * largest:
+    if not isfinite(span) or span < 1e-9 * largest:
         raise DowiseError(
             f"the reward values of {reward} are too far from 0 for their differences to "
             "be told apart, or too far apart: shift or scale them",
@@ -201,28 +203,26 @@ def _checked(reward: str, domain: tuple[str, ...], given: Mapping[str, float]) -
     return [worth[label] for label in domain]
 
 
-def _finite(value: object, label: str) -> float:
-    """A number of any kind, NumPy's among them, as a float."""
+def _finite(name: str, value: object) -> float:
+    """Return a finite number of any type, such as those of NumPy, as a float."""
     if isinstance(value, Real) and not isinstance(value, bool):
         try:
             number = float(value)
         except OverflowError:
-            number = math.inf
-        if math.isfinite(number):
+            number = inf
+        if isfinite(number):
             return number
-    shown = str(value)[:40]
     raise DowiseError(
-        f"the reward value of {label!r} must be a finite number, not {shown!r}",
-        code="invalid-number",
+        f"the {name} must be a finite number, not {str(value)[:40]!r}", code="invalid-number"
     )
 
 
-# Rewards are told apart to some sixteen digits: beside a larger cost too few would be left.
+# Rewards have about sixteen digits: next to a larger cost too few of them would be left.
 _MAX_SPANS = 1e6
 
 
 class Costs(Mapping[str, float]):
-    """By variable, and by arm; as a mapping, texts to numbers, as they were given."""
+    """Costs of variables and of arms; as a mapping, numbers by the user's texts."""
 
     def __init__(self, variables: Mapping[str, float], arms: Mapping[Intervention, float]) -> None:
         self.variables = dict(sorted(variables.items()))
@@ -253,7 +253,7 @@ class Costs(Mapping[str, float]):
 def costs_from_user(
     user_costs: Any, problem: Problem, check: Callable[[Any], Intervention]
 ) -> Costs:
-    """Return validated costs by name; `check` reads an arm. Costs that are all 0 count as none."""
+    """Return validated costs; `check` validates an arm. Costs that are all 0 count as none."""
     if user_costs is None:
         return Costs({}, {})
     if not isinstance(user_costs, Mapping):
@@ -269,12 +269,7 @@ def costs_from_user(
         if is_text and (key in problem.drawn or not key.lstrip().startswith("do(")):
             variables[_settable(key, problem)] = _amount(key, cost)
             continue
-        try:
-            arm = check(key)
-        except DowiseError as error:
-            raise DowiseError(
-                f"costs: {error}; name what arms could set", code=error.code
-            ) from None
+        arm = settable_arm("costs", key, check)
         if arm in arms:
             raise DowiseError(
                 f"costs has {arm} more than once: keep one cost per arm", code="duplicate-name"
@@ -288,36 +283,25 @@ def _settable(name: str, problem: Problem) -> str:
     refuse_hidden(name, problem.hidden, "costs: ")
     if name not in problem.graph:
         raise DowiseError(
-            f"costs: unknown variable {name!r}{suggestion(name, problem.manipulable)}: what can be "
-            f"set is {join_names(problem.manipulable) or 'nothing'}; an arm reads 'do(X=1)'",
+            f"costs: unknown variable {name!r}{suggestion(name, problem.manipulable)}: name a "
+            f"manipulable variable ({join_names(problem.manipulable) or 'there are none'}) or an "
+            "arm such as 'do(X=1)'",
             code="unknown-variable",
         )
     if name not in problem.manipulable:
-        role = problem.role(name).replace("_", "-").replace("reward", "the reward")
         raise DowiseError(
-            f"costs: {name} can't be set: it is {role}; name what arms could set",
+            f"costs: {not_settable(name, problem.role(name))}; name what arms could set",
             code="not-manipulable",
         )
     return name
 
 
-def _amount(what: str, cost: object) -> float:
-    """A number of any kind, NumPy's among them, as a float."""
-    number = inf
-    if isinstance(cost, Real) and not isinstance(cost, bool):
-        try:
-            number = float(cost)
-        except OverflowError:
-            number = inf
-    if not isfinite(number):
-        raise DowiseError(
-            f"the cost of {what} must be a finite number, not {str(cost)[:40]!r}",
-            code="invalid-number",
-        )
+def _amount(name: str, cost: object) -> float:
+    number = _finite(f"cost of {name}", cost)
     if number < 0:
         raise DowiseError(
-            f"the cost of {what} is {number:g}: costs are 0 or more, also where the reward is to "
-            "be minimised; put other gains of an arm into the reward",
+            f"the cost of {name} is {number:g}: costs are 0 or more, also if the reward is "
+            "minimised; put other gains of an arm into the reward",
             code="invalid-number",
         )
     return abs(number)  # −0.0 is 0.0
@@ -328,18 +312,17 @@ def arm_costs(problem: Problem) -> FloatArray:
     costs, span = problem.costs, problem.payoff.span
     if not costs:
         return np.zeros(len(problem.arms))
-    places = problem.arm_positions
     for arm in costs.arms:
-        if arm not in places:
-            is_never = forbidden_in(arm, problem.forbidden) is not None
-            how = "; only arms have costs" if is_never else "; arms = 'all' has every one"
-            raise DowiseError(f"costs: {problem.not_an_arm(arm)}{how}", code="unknown-arm")
+        if arm not in problem.arm_positions:
+            is_forbidden = find_forbidden(arm, problem.forbidden) is not None
+            remedy = "only arms have costs" if is_forbidden else "arms = 'all' has every one"
+            raise DowiseError(f"costs: {problem.not_an_arm(arm)}; {remedy}", code="unknown-arm")
     costs_of_arms = np.array([costs.of(arm) for arm in problem.arms])
-    dearest = int(costs_of_arms.argmax())
-    if not costs_of_arms[dearest] <= _MAX_SPANS * span:
+    i = int(costs_of_arms.argmax())
+    if not costs_of_arms[i] <= _MAX_SPANS * span:
         raise DowiseError(
-            f"{problem.arms[dearest]} costs {costs_of_arms[dearest]:g}, more than {_MAX_SPANS:g} "
-            f"times what the best value of {problem.reward} has over the worst, {span:g}: "
+            f"{problem.arms[i]} costs {costs_of_arms[i]:g}, more than {_MAX_SPANS:g} times the "
+            f"difference between the best and the worst value of {problem.reward}, {span:g}: "
             "forbid such arms, or scale the costs",
             code="invalid-number",
         )
@@ -349,9 +332,9 @@ def arm_costs(problem: Problem) -> FloatArray:
 def cheaper_equivalent(problem: Problem) -> tuple[Intervention, Intervention] | None:
     """Return a cheaper intervention with the same effect as an arm with its own cost, or None.
 
-    Setting a variable without an effect as well makes another intervention of an arm, whose cost is
-    that of its variables. Where no single variable does that for less than the arm's own cost, no
-    set of them does (docs/problems.md): so minimal sets have a best arm.
+    If an arm also sets a variable without an effect, it becomes another intervention, whose cost is
+    the sum over its variables. If no single variable makes that cheaper than the arm's own cost, no
+    set of variables does (docs/problems.md), so the minimal sets include a best arm.
     """
     graph, costs = problem.projection(problem.possible), problem.costs
     for arm, cost in costs.arms.items():
@@ -363,6 +346,6 @@ def cheaper_equivalent(problem: Problem) -> tuple[Intervention, Intervention] | 
                 continue
             for label in problem.domains[name]:
                 wider = Intervention({**arm, name: label})
-                if forbidden_in(wider, problem.forbidden) is None:
+                if find_forbidden(wider, problem.forbidden) is None:
                     return arm, wider
     return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dowise.problem.problem import Problem
 
 
-# Beyond these a single-precision draw is a point anyway.
+# Beyond these limits a single-precision draw is always the same number.
 SMALLEST, LARGEST = 1e-6, 1e9
 
 Prior = float | Mapping[str, Any] | str | Path
@@ -53,12 +53,12 @@ def prior_from_user(problem: Problem, prior: Prior | None) -> KnownPrior:
                 code="invalid-type",
             )
         return float(alpha)
-    found = {name: _known_counts(problem, name, counts) for name, counts in prior.items()}
-    return MappingProxyType(dict(sorted(found.items())))
+    by_name = {name: _known_counts(problem, name, counts) for name, counts in prior.items()}
+    return MappingProxyType(dict(sorted(by_name.items())))
 
 
-def plain_prior(prior: KnownPrior) -> float | dict[str, Any]:
-    """Return the prior as a number or a dict, for pickle and JSON."""
+def plain_prior(prior: KnownPrior | None) -> float | dict[str, Any] | None:
+    """Return a prior as a number or a dict, for pickle and JSON."""
     return dict(prior) if isinstance(prior, Mapping) else prior
 
 
@@ -75,13 +75,13 @@ def _known_counts(problem: Problem, name: object, value: Any) -> Any:
     counts = checked_counts(value, f"the prior of {name}")
     axes = (*problem.possible.parents(str(variable)), str(variable))
     shape = tuple(len(problem.domains[axis]) for axis in axes)
-    is_one_table = name == variable and not _has_several(problem, name)
+    is_one_table = name == variable and not _has_several_tables(problem, name)
     if not fits(counts.shape, shape if is_one_table else (*counts.shape[:-1], shape[-1])):
         raise DowiseError(misfit(name, shape, axes), code="invalid-shape")
     return _as_tuples(counts.tolist())
 
 
-def _has_several(problem: Problem, name: str) -> bool:
+def _has_several_tables(problem: Problem, name: str) -> bool:
     """Return True if hidden causes or doubtful edges give the variable several tables."""
     doubtful = map(EdgeName.parse, problem.edge_priors)
     into = any(edge.right == name and not edge.is_bidirected for edge in doubtful)
@@ -116,17 +116,17 @@ def parse_prior(text: str) -> Mapping[str, Any]:
     return read_toml(text)
 
 
-def checked_counts(values: Any, what: str) -> FloatArray:
+def checked_counts(values: Any, name: str) -> FloatArray:
     """Return the numbers as an array. Raises `DowiseError` unless they can be Dirichlet counts."""
     try:
         counts = np.asarray(values)
     except ValueError:  # rows of different lengths
         counts = np.asarray(None)
     if counts.dtype.kind not in "iuf" or not counts.size:
-        raise DowiseError(f"{what} must be numbers", code="invalid-number")
+        raise DowiseError(f"{name} must be numbers", code="invalid-number")
     if not ((counts >= SMALLEST) & (counts <= LARGEST)).all():
         raise DowiseError(
-            f"{what} must be above 0, from {SMALLEST:g} to {LARGEST:g}: Dirichlet counts measure "
+            f"{name} must be above 0, from {SMALLEST:g} to {LARGEST:g}: Dirichlet counts measure "
             "prior knowledge in records",
             code="invalid-number",
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -30,8 +31,8 @@ from dowise.graph import CausalGraph
 from dowise.problem.arms import (
     arms_from_user,
     enumerate_arms,
+    find_forbidden,
     forbidden_from_user,
-    forbidden_in,
     order_arms,
 )
 from dowise.problem.domains import (
@@ -41,6 +42,7 @@ from dowise.problem.domains import (
     find_label,
     known_variable,
     label_of,
+    not_settable,
     roles_from_user,
 )
 from dowise.problem.edge_priors import (
@@ -61,6 +63,10 @@ MAX_ARMS = 100_000
 MAX_PROGRAM = 2_000_000
 _MAX_PROGRAM_LIMIT = 1_000_000_000  # values of a circuit are numbered by 31 bits
 _MAX_CACHED_CONTEXTS = 1024  # contexts whose labels are cached
+_COMPARED = (
+    *("drawn", "reward", "context", "non_manipulable", "hidden", "edge_priors", "soft", "domains"),
+    *("hidden_domains", "reward_values", "minimise", "forbidden", "arms", "prior", "max_program"),
+)
 
 ArmLike = Intervention | Mapping[str, object] | str
 Context = Mapping[str, object] | None
@@ -248,8 +254,8 @@ class Problem(Frozen):
     @cached_property
     def manipulable(self) -> tuple[str, ...]:
         """Variables that can be set, sorted by name."""
-        others = {self.reward, *self.context, *self.non_manipulable}
-        return tuple(name for name in self.graph.variables if name not in others)
+        fixed = {self.reward, *self.context, *self.non_manipulable}
+        return tuple(name for name in self.graph.variables if name not in fixed)
 
     def role(self, name: str) -> Role:
         """Return the role of a variable.
@@ -311,11 +317,8 @@ class Problem(Frozen):
         """Code of each label of each variable; small ints are accepted in place of their text."""
         codes: dict[str, dict[str | int, int]] = {}
         for name, domain in self.domains.items():
-            by_text: dict[str | int, int] = {label: i for i, label in enumerate(domain)}
-            numbers: dict[str | int, int] = {
-                i: by_text[str(i)] for i in range(len(domain)) if str(i) in by_text
-            }
-            codes[name] = by_text | numbers
+            codes[name] = {label: i for i, label in enumerate(domain)}
+            codes[name] |= {i: domain.index(str(i)) for i in range(len(domain)) if str(i) in domain}
         return codes
 
     def find_code(self, name: str, text: str) -> int | None:
@@ -443,8 +446,7 @@ class Problem(Frozen):
         for name, value in settings.items():
             self._known(name, "variable")
             if name not in self.manipulable:
-                role = self.role(name).replace("_", "-").replace("reward", "the reward")
-                raise DowiseError(f"{name} can't be set: it is {role}", code="not-manipulable")
+                raise DowiseError(not_settable(name, self.role(name)), code="not-manipulable")
             labels[name] = label_of(name, value, self.domains[name])
         return Intervention(labels)
 
@@ -462,7 +464,7 @@ class Problem(Frozen):
 
     def not_an_arm(self, arm: Intervention) -> str:
         """Return the message that an intervention is not one of the arms."""
-        excluded = forbidden_in(arm, self.forbidden)
+        excluded = find_forbidden(arm, self.forbidden)
         if excluded is not None:
             return f"{arm} is forbidden" + (f": it contains {excluded}" if arm != excluded else "")
         return (
@@ -471,7 +473,7 @@ class Problem(Frozen):
         )
 
     def fixed(self, arm: Intervention) -> IntArray:
-        """For each variable, return the code that the arm sets, or MISSING.
+        """Return the code that the arm sets, or MISSING, for each variable.
 
         The arm must have been validated by `intervention`.
         """
@@ -520,10 +522,10 @@ class Problem(Frozen):
                 "optimal without them: leave out arms = 'pomis' to include it"
             )
         elif is_default and (pair := cheaper_equivalent(self)) is not None:
-            arm, other = pair
+            arm, cheaper = pair
             text = (
-                f"{arm} costs {self.costs.of(arm):g}, but {other}, which has the same effect, "
-                f"costs only {self.costs.of(other):g}, the sum over its variables: use "
+                f"{arm} costs {self.costs.of(arm):g}, but {cheaper}, which has the same effect, "
+                f"costs only {self.costs.of(cheaper):g}, the sum over its variables: use "
                 "arms = 'all' to include such arms, arms = 'minimal' to leave them out, or add "
                 "costs of variables"
             )
@@ -618,38 +620,19 @@ class Problem(Frozen):
         save_problem(self, path)
 
     def __eq__(self, other: object) -> bool:
-        return self._key() == other._key() if isinstance(other, Problem) else NotImplemented
+        if not isinstance(other, Problem):
+            return NotImplemented
+        is_same = all(getattr(self, name) == getattr(other, name) for name in _COMPARED)
+        return is_same and np.array_equal(self.payoff.costs, other.payoff.costs)
 
     def __hash__(self) -> int:
         return hash((self.drawn, self.reward, self.context, self.non_manipulable, self.hidden))
 
-    def _key(self) -> tuple[Any, ...]:
-        return (
-            self.drawn,
-            self.reward,
-            self.context,
-            self.non_manipulable,
-            self.hidden,
-            dict(self.edge_priors),
-            self.soft,
-            dict(self.domains),
-            dict(self.hidden_domains),
-            dict(self.reward_values),
-            self.minimise,
-            self.forbidden,
-            self.arms,
-            self.payoff.costs.tolist(),
-            self.prior,
-            self.max_program,
-        )
-
     def __repr__(self) -> str:
-        parts = [f"{len(self.graph)} variables", f"reward={self.reward!r}"]
-        parts += ["minimise=True"] if self.minimise else []
-        parts += [f"context={self.context!r}"] if self.context else []
-        parts += [f"non_manipulable={self.non_manipulable!r}"] if self.non_manipulable else []
-        parts += [f"hidden={self.hidden!r}"] if self.hidden else []
-        parts += [f"soft={self.soft:g}"] if self.soft is not None else []
+        parts = [f"{len(self.graph)} variables"]
+        for name in ("reward", "minimise", "context", "non_manipulable", "hidden", "soft"):
+            value = getattr(self, name)
+            parts += [f"{name}={value!r}"] if value else []
         parts += [f"forbidden=[{', '.join(map(str, self.forbidden))}]"] if self.forbidden else []
         costs = ", ".join(f"{text}: {cost:g}" for text, cost in self.costs.items())
         parts += [f"costs={{{costs}}}"] if self.costs else []
@@ -659,32 +642,23 @@ class Problem(Frozen):
         return f"<Problem {f'{self.name}: ' if self.name else ''}{', '.join(parts)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        prior = self.edge_prior
-        return remade, (
-            {
-                "graph": self.drawn,
-                "reward": self.reward,
-                "context": self.context,
-                "non_manipulable": self.non_manipulable,
-                "domains": {**self.domains, **self.hidden_domains},
-                "reward_values": dict(self.reward_values),
-                "arms": self.arms if self.arms_kind == "custom" else self.arms_kind,
-                "max_arms": self.max_arms,
-                "name": self.name,
-                "description": self.description,
-                "minimise": self.minimise,
-                "hidden": self.hidden,
-                "edge_prior": dict(prior) if isinstance(prior, Mapping) else prior,
-                "soft": self.soft,
-                "max_program": self.max_program,
-                "forbidden": self.forbidden,
-                "prior": plain_prior(self.prior),
-                "costs": dict(self.costs),
-            },
-        )
+        # Read-only mappings can't be pickled.
+        plain = {
+            "graph": self.drawn,
+            "domains": {**self.domains, **self.hidden_domains},
+            "reward_values": dict(self.reward_values),
+            "arms": self.arms if self.arms_kind == "custom" else self.arms_kind,
+            "manipulable": None,  # non_manipulable implies it
+            "edge_prior": plain_prior(self.edge_prior),
+            "prior": plain_prior(self.prior),
+            "costs": dict(self.costs),
+        }
+        names = signature(Problem).parameters
+        options = {name: plain[name] if name in plain else getattr(self, name) for name in names}
+        return rebuild_problem, (options,)
 
 
-def remade(options: dict[str, Any]) -> Problem:
+def rebuild_problem(options: dict[str, Any]) -> Problem:
     """Rebuild a problem from its options without warnings: for pickle, copies and journals."""
     problem = Problem.__new__(Problem)
     problem._is_rebuilt = True

@@ -1,9 +1,9 @@
 """Problem files in TOML, built-in problems, and problems as JSON.
 
-A list that is not closed continues on the lines below it, so that Python's TOML reader reports one
-of those lines. Here the error names the line in which the list begins.
+If a list is not closed, Python's TOML reader reports one of the lines below it. Errors here name
+the line in which the list begins.
 
->>> _explain('context = ["Age"\\nreward = "Recovery"', "Unclosed array (at line 2, column 1)")
+>>> _explain_error('context = ["Age"\\nreward = "Y"', "Unclosed array (at line 2, column 1)")
 'a list lacks its ] or a comma (at line 1, column 11), before line 2'
 """
 
@@ -25,7 +25,7 @@ from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
 from dowise.problem.domains import names_of
 from dowise.problem.prior import plain_prior
-from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem, remade
+from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem, rebuild_problem
 
 _BUILTIN = Path(__file__).parent / "builtin"
 
@@ -91,10 +91,10 @@ def _unknown_problem(name: str) -> str:
 
 
 def _parse_file(path: Path, text: str) -> Problem:
-    seen = format_of(file_extension(path), text)
-    if seen == "text" and (file_extension(path) not in GRAPH_ENDINGS or "=" in text):
-        seen = None  # a page of TOML has arrows too, but no graph in the text form has a "="
-    if seen is not None:
+    graph_format = format_of(file_extension(path), text)
+    if graph_format == "text" and (file_extension(path) not in GRAPH_ENDINGS or "=" in text):
+        graph_format = None  # TOML may have arrows too, but graphs in the text form have no "="
+    if graph_format is not None:
         raise DowiseError(
             f"this is a graph, not a problem: write a problem file (.toml) with "
             f'graph_file = "{path.name}" and reward = "…"',
@@ -106,12 +106,18 @@ def _parse_file(path: Path, text: str) -> Problem:
 def parse_problem(
     text: str, folder: Path | None = None, name: str | None = None, is_new: bool = False
 ) -> Problem:
-    """Read the text of a problem file; `graph_file` is looked up in `folder`.
+    """Parse the text of a problem file.
 
-    `name` is the problem's where the text has none.
-
-    Without a folder other files are refused. Unless it `is_new`, the text is then one that we
-    wrote, and nothing is said that was said when it was written.
+    Parameters
+    ----------
+    text : str
+        Content of the file.
+    folder : Path, optional
+        Folder of `graph_file` and `prior`. Without it the text must not refer to other files.
+    name : str, optional
+        Name of the problem if the text has none.
+    is_new : bool
+        Without a folder: False if `problem_text` wrote the text; then warnings are not repeated.
     """
     data = read_toml(text)
     return _build(data if name is None else {"name": name, **data}, folder, is_new)
@@ -124,44 +130,38 @@ def save_problem(problem: Problem, path: str | Path) -> None:
 
 def problem_text(problem: Problem) -> str:
     """Return the problem as the text of a problem file."""
-    lines = [
-        f"{key} = {toml(value)}"
-        for key, value in (("name", problem.name), ("description", problem.description))
-        if value is not None
-    ]
-    lines += [f"graph = {toml(problem.drawn.to_text())}", f"reward = {toml(problem.reward)}"]
-    lines += ["minimise = true"] if problem.minimise else []
-    lines += [f"context = {toml(problem.context)}"] if problem.context else []
-    if problem.non_manipulable:
-        lines += [f"non_manipulable = {toml(problem.non_manipulable)}"]
-    lines += [f"hidden = {toml(problem.hidden)}"] if problem.hidden else []
-    lines += [f"edge_prior = {prior!r}"] if isinstance(prior := problem.edge_prior, float) else []
-    lines += [f"soft = {problem.soft!r}"] if problem.soft is not None else []
-    if problem.arms_kind == "custom":
-        lines += [f"arms = {toml([str(arm) for arm in problem.arms])}"]
-    elif problem.arms_kind != "pomis" or problem.forbidden or problem.costs:
-        lines += [f"arms = {toml(problem.arms_kind)}"]
-    if problem.forbidden:
-        lines += [f"forbidden = {toml(map(str, problem.forbidden))}"]
-    lines += [f"max_arms = {problem.max_arms}"] if problem.max_arms != MAX_ARMS else []
-    if problem.max_program != MAX_PROGRAM:
-        lines += [f"max_program = {problem.max_program}"]
-    if not isinstance(problem.prior, Mapping) and problem.prior != 1.0:
-        lines += [f"prior = {problem.prior!r}"]
-    lines += ["", "[domains]"]
-    domains = {**problem.domains, **problem.hidden_domains}
-    lines += [f"{toml(name)} = {toml(labels)}" for name, labels in domains.items()]
-    lines += ["", "[reward_values]"]
-    lines += [f"{toml(label)} = {value!r}" for label, value in problem.reward_values.items()]
-    if problem.costs:
-        lines += ["", "[costs]"]
-        lines += [f"{toml(text)} = {cost!r}" for text, cost in problem.costs.items()]
-    if isinstance(problem.edge_prior, Mapping):
-        lines += ["", "[edge_prior]"]
-        lines += [f"{toml(edge)} = {number!r}" for edge, number in problem.edge_prior.items()]
-    if isinstance(problem.prior, Mapping):
-        lines += ["", "[prior]"]
-        lines += [f"{toml(name)} = {_numbers(c)}" for name, c in problem.prior.items()]
+    kind, edge_prior = problem.arms_kind, problem.edge_prior
+    is_default_kind = kind == "pomis" and not (problem.forbidden or problem.costs)
+    arms = [str(arm) for arm in problem.arms] if kind == "custom" else kind
+    has_prior = not isinstance(problem.prior, Mapping) and problem.prior != 1.0
+    options: dict[str, Any] = {  # None is left out
+        "name": problem.name,
+        "description": problem.description,
+        "graph": problem.drawn.to_text(),
+        "reward": problem.reward,
+        "minimise": problem.minimise or None,
+        "context": problem.context or None,
+        "non_manipulable": problem.non_manipulable or None,
+        "hidden": problem.hidden or None,
+        "edge_prior": None if isinstance(edge_prior, Mapping) else edge_prior,
+        "soft": problem.soft,
+        "arms": None if is_default_kind else arms,
+        "forbidden": tuple(map(str, problem.forbidden)) or None,
+        "max_arms": problem.max_arms if problem.max_arms != MAX_ARMS else None,
+        "max_program": problem.max_program if problem.max_program != MAX_PROGRAM else None,
+        "prior": problem.prior if has_prior else None,
+    }
+    tables = {
+        "domains": {**problem.domains, **problem.hidden_domains},
+        "reward_values": problem.reward_values,
+        "costs": problem.costs,
+        "edge_prior": edge_prior if isinstance(edge_prior, Mapping) else {},
+        "prior": problem.prior if isinstance(problem.prior, Mapping) else {},
+    }
+    lines = [f"{key} = {toml(value)}" for key, value in options.items() if value is not None]
+    for name, table in tables.items():
+        if table or name in ("domains", "reward_values"):
+            lines += ["", f"[{name}]", *(f"{toml(k)} = {toml(v)}" for k, v in table.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -211,23 +211,22 @@ def _build(data: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
         )
     if folder is not None or is_new:
         return Problem(graph, **options)
-    return remade({"graph": graph, **options})
+    return rebuild_problem({"graph": graph, **options})
 
 
 def _read_graph_file(path: Path, options: dict[str, Any]) -> CausalGraph:
     """Read the graph of a file; its domains and tags fill in missing options."""
     structure = read_structure(path)
-    own = options.get("domains", {})
-    options["domains"] = {**structure.domains, **own} if isinstance(own, dict) else own
+    domains = options.get("domains", {})
+    options["domains"] = {**structure.domains, **domains} if isinstance(domains, dict) else domains
     if len(structure.outcomes) == 1:
         options.setdefault("reward", structure.outcomes[0])
     reward = options.get("reward")
     if structure.exposures and isinstance(reward, str) and "manipulable" not in options:
-        given = (name for key in ("context", "hidden") for name in names_of(key, options.get(key)))
-        named = [name for name in given if isinstance(name, str)]
-        spoken_for = {*structure.exposures, reward, *named}
+        names = [name for key in ("context", "hidden") for name in names_of(key, options.get(key))]
+        assigned = [*structure.exposures, reward, *names]
         options.setdefault(
-            "non_manipulable", [name for name in structure.graph if name not in spoken_for]
+            "non_manipulable", [name for name in structure.graph if name not in assigned]
         )
     return structure.graph
 
@@ -238,7 +237,7 @@ def _undotted(table: Any, names: set[str]) -> Any:
         return table
     joined: dict[str, Any] = {}
     for key, value in table.items():
-        dotted = {f"{key}.{rest}": part for rest, part in value.items()} if _is_table(value) else {}
+        dotted = {f"{key}.{end}": part for end, part in value.items()} if _is_table(value) else {}
         joined |= dotted if dotted and dotted.keys() <= names else {key: value}
     return joined
 
@@ -251,7 +250,7 @@ def _with_numbers(table: Any) -> Any:
     for key, value in table.items():
         numbers = value.keys() if _is_table(value) else ()
         if numbers and all(map(str.isdecimal, (key.lstrip("-"), *numbers))):
-            joined |= {float(f"{key}.{rest}"): part for rest, part in value.items()}
+            joined |= {float(f"{key}.{digits}"): part for digits, part in value.items()}
         else:
             joined[key] = value
     return joined
@@ -261,21 +260,18 @@ def _is_table(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
-def toml(value: str | Iterable[str]) -> str:
-    """Return a TOML string or an array of strings. JSON's escapes are TOML's, except for DEL."""
+def toml(value: object) -> str:
+    """Return a text, a number or an array as TOML. JSON's escapes are TOML's, except for DEL."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return "[" + ", ".join(toml(item) for item in value) + "]"
-
-
-def _numbers(counts: Any) -> str:
-    """Return a number or nested arrays of numbers as TOML."""
-    return f"[{', '.join(map(_numbers, counts))}]" if isinstance(counts, tuple) else repr(counts)
+    if isinstance(value, Iterable):
+        return f"[{', '.join(map(toml, value))}]"
+    return "true" if value is True else repr(value)
 
 
 _UNCLOSED, _LACKS = "Unclosed array", "a list lacks its ] or a comma"
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)$")
-# Texts and comments, in which brackets are letters; brackets; and what a line is told by.
+# Texts and comments, whose brackets do not count; brackets; "=" and line breaks.
 _PIECE = re.compile(
     r"""\"""(?:\\.|[^\\])*?\"""|'''.*?'''|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[\[\]=\n]""",
     re.DOTALL,
@@ -290,23 +286,24 @@ def read_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also numbers of 5,000 digits
-        raise InputSyntaxError(f"not valid TOML: {_explain(text, str(error))}") from None
+        raise InputSyntaxError(f"not valid TOML: {_explain_error(text, str(error))}") from None
 
 
-def _explain(text: str, said: str) -> str:
-    if not said.startswith((_UNCLOSED, "Invalid value")):
-        return said
-    found, lines = _PLACE.search(said), text.split("\n")
-    before = len(lines) if found is None else int(found[1]) - 1
+def _explain_error(text: str, message: str) -> str:
+    """Return Python's message, with the line of the list that is not closed if there is one."""
+    if not message.startswith((_UNCLOSED, "Invalid value")):
+        return message
+    place, lines = _PLACE.search(message), text.split("\n")
+    before = len(lines) if place is None else int(place[1]) - 1
     opened = _open_list("\n".join(lines[:before]))
     if opened is None:
-        return said.replace(_UNCLOSED, _LACKS)
-    # Where the line is the next entry of the page, the list should have ended before it.
-    is_over = found is None or _NEXT_ENTRY.match(lines[before]) is not None
-    if is_over or said.startswith(_UNCLOSED):
-        until = "the end" if found is None else f"line {found[1]}"
+        return message.replace(_UNCLOSED, _LACKS)
+    # If the reported line is the next entry, the list should have ended before it.
+    is_over = place is None or _NEXT_ENTRY.match(lines[before]) is not None
+    if is_over or message.startswith(_UNCLOSED):
+        until = "the end" if place is None else f"line {place[1]}"
         return f"{_LACKS} (at {opened}), before {until}"
-    return f"{said}, in a list that begins at {opened}: does it lack its ]?"
+    return f"{message}, in a list that begins at {opened}: does it lack its ]?"
 
 
 def _open_list(text: str) -> str | None:
@@ -330,11 +327,11 @@ def _open_list(text: str) -> str | None:
 
 
 def describe_arms(problem: Problem) -> dict[str, Any]:
-    """Describe a problem, its intervention sets and its arms, both in canonical order.
+    """Return a problem as JSON, with its intervention sets and arms in canonical order.
 
     >>> from dowise.problem import load_problem
-    >>> page = describe_arms(load_problem("task1"))
-    >>> page["roles"], page["intervention_sets"], page["arms"]
+    >>> data = describe_arms(load_problem("task1"))
+    >>> data["roles"], data["intervention_sets"], data["arms"]
     ({'X': 'manipulable', 'Y': 'reward', 'Z': 'non_manipulable'}, [[], ['X']], [{}, {'X': '0'}, \
 {'X': '1'}])
     """
@@ -364,12 +361,12 @@ def describe_arms(problem: Problem) -> dict[str, Any]:
     }
 
 
-def doubts_in_words(problem: Problem) -> list[str]:
+def describe_edge_priors(problem: Problem) -> list[str]:
     """Describe the priors of uncertain edges as text, one line per number.
 
     >>> from dowise.graph import CausalGraph
     >>> graph = CausalGraph.parse("Z ?-> X -> Y; X <-> Y")
-    >>> for line in doubts_in_words(Problem(graph, "Y", soft=0.1)): print(line)
+    >>> for line in describe_edge_priors(Problem(graph, "Y", soft=0.1)): print(line)
     X <-> Y with probability 0.9
     Z -> X with probability 0.5
     3 more, not drawn, each with probability 0.1 (soft)
@@ -383,24 +380,24 @@ def doubts_in_words(problem: Problem) -> list[str]:
         f"{', '.join(edges)} with probability {prior:g}"
         for prior, edges in sorted(by_prior.items(), reverse=True)
     ]
-    more = len(problem.edge_priors) - sum(map(len, by_prior.values()))
-    if more:
-        those = "1 more, not drawn," if more == 1 else f"{more} more, not drawn, each"
-        lines += [f"{those} with probability {problem.soft:g} (soft)"]
+    count = len(problem.edge_priors) - sum(map(len, by_prior.values()))
+    if count:
+        each = "" if count == 1 else " each"
+        lines += [f"{count} more, not drawn,{each} with probability {problem.soft:g} (soft)"]
     return lines
 
 
-def costs_in_words(problem: Problem) -> tuple[str, ...]:
+def describe_costs(problem: Problem) -> tuple[str, ...]:
     """Describe the costs of variables and arms as text.
 
-    >>> costs_in_words(Problem("Z -> X -> Y", "Y", costs={"X": 0.1, "Z": 2}))
+    >>> describe_costs(Problem("Z -> X -> Y", "Y", costs={"X": 0.1, "Z": 2}))
     ('X 0.1', 'Z 2')
     """
     return tuple(f"{text} {cost:g}" for text, cost in problem.costs.items())
 
 
 def describe_problems(problems: Iterable[tuple[str, Problem]]) -> dict[str, Any]:
-    """Describe problems by name: their variables and numbers of arms."""
+    """Return names, descriptions and numbers of arms of problems, as JSON."""
     return {
         "problems": [
             {"name": name, "description": problem.description, "arms": len(problem.arms)}

@@ -90,21 +90,14 @@ class Record:
             if code == MISSING
         )
 
-    def lacking(self, positions: Iterable[int], why: str) -> str | None:
-        """Return the message that one of these variables was not observed; None if all were.
+    def need(self, positions: Iterable[int], purpose: str) -> None:
+        """Raise `DowiseError` unless these variables, passed by index, were observed.
 
-        Variables are passed by index. `why` ends the sentence: what the value is needed for.
+        `purpose` ends the sentence of the message.
         """
         for v in positions:
             if self.codes[v] == MISSING:
-                return without_value(self.problem, v, why)
-        return None
-
-    def need(self, positions: Iterable[int], why: str) -> None:
-        """Raise `DowiseError` unless these variables, passed by index, were observed."""
-        text = self.lacking(positions, why)
-        if text is not None:
-            raise DowiseError(text, code="missing-value")
+                raise DowiseError(without_value(self.problem, v, purpose), code="missing-value")
 
     def as_dict(self) -> dict[str, object]:
         """Return the arm and the label of everything that was observed or set, for JSON."""
@@ -134,9 +127,9 @@ def check_same_problem(records: Record | RecordBatch, problem: Problem) -> None:
         )
 
 
-def without_value(problem: Problem, position: int, why: str) -> str:
+def without_value(problem: Problem, position: int, purpose: str) -> str:
     """Return the message that a required variable was not observed."""
-    return f"the outcome has no value for {problem.graph.variables[position]}: {why}"
+    return f"the outcome has no value for {problem.graph.variables[position]}: {purpose}"
 
 
 def past_record(
@@ -145,13 +138,12 @@ def past_record(
     labels: Mapping[str, object],
     number: int | None = None,
 ) -> Record:
-    """Return a record of an intervention that need not be an arm, or can't be made any more.
+    """Return a record of any intervention, such as an arm of an earlier version of the problem.
 
-    So a record that was made under another version of the problem counts in this one. `settings`
-    are the values that were set, for any variables except the reward, context variables included;
-    `labels` are the observed values. A context variable that was set counts like an observed one.
-    Each factor is learned if it is also that of some arm: not if a hidden cause joins it to a
-    variable that was set.
+    `settings` are the values that were set, for any variables except the reward, context variables
+    included; `labels` are the observed values. A context variable that was set counts like an
+    observed one. A factor is learned if some arm has it too, which is not the case if a hidden
+    cause joins its variable to one that was set.
 
     >>> from dowise.problem import load_problem
     >>> past_record(load_problem("task1"), {"Z": 1}, {"X": 0, "Y": 1})
@@ -173,8 +165,7 @@ def past_record(
             )
         checked[name] = label_of(name, value, problem.domains[name])
     arm = Intervention(checked)
-    fixed = np.array([problem.code(name, arm.get(name)) for name in problem.graph.variables])
-    fixed.setflags(write=False)
+    fixed = _read_only([problem.code(name, arm.get(name)) for name in problem.graph.variables])
     return Record(problem, arm, parse_outcome(problem, arm, fixed, labels), fixed, number)
 
 
@@ -206,23 +197,23 @@ def parse_outcome(
         if codes[v] < 0:
             codes[v] = code
         elif code not in (MISSING, codes[v]):
-            refuse_contradiction(arm, name, problem.domains[name][code])
-    result = np.array(codes)
-    result.setflags(write=False)
-    return result
+            raise DowiseError(
+                f"{arm} set {name}={arm[name]}, but the outcome has "
+                f"{name}={problem.domains[name][code]}",
+                code="contradictory-record",
+            )
+    return _read_only(codes)
 
 
-def refuse_contradiction(arm: Intervention, name: str, label: str, where: str = "") -> None:
-    """Raise `DowiseError`: an observed value differs from the one that the arm set."""
-    raise DowiseError(
-        f"{where}{arm} set {name}={arm[name]}, but the outcome has {name}={label}",
-        code="contradictory-record",
-    )
+def _read_only(codes: Any) -> IntArray:
+    array = np.array(codes)
+    array.setflags(write=False)
+    return array
 
 
 @dataclass(frozen=True, eq=False)
 class RecordBatch:
-    """Many records in arrays: a row per variable, in the order of names, and a column per record.
+    """Records as arrays: a row per variable, in the order of names, and a column per record.
 
     Examples
     --------
@@ -275,10 +266,8 @@ class RecordBatch:
         """Yield the records one by one; `numbers` are those of their decisions, if any."""
         arms, inverse = self.arms()
         for i, arm in enumerate(inverse.tolist()):
-            codes = self.codes[:, i].copy()
-            fixed = np.where(self.was_set[:, i], codes, MISSING)
-            codes.setflags(write=False)
-            fixed.setflags(write=False)
+            codes = _read_only(self.codes[:, i])
+            fixed = _read_only(np.where(self.was_set[:, i], codes, MISSING))
             number = None if numbers is None else int(numbers[i])
             yield Record(self.problem, arms[arm], codes, fixed, number)
 

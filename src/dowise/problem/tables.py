@@ -86,9 +86,7 @@ def sources_of(problem: Problem, columns: Iterable[str]) -> Sources:
     names = list(columns)
     for name, count in Counter(names).items():
         if count > 1:
-            raise DowiseError(
-                f"{count} columns are named {name!r}: keep one", code="duplicate-name"
-            )
+            raise DowiseError(f"two columns are named {name!r}: keep one", code="duplicate-name")
         if name in _INDEX_NAMES and name not in problem.graph:
             raise DowiseError(
                 f"the table has a column {name!r}, such as the index that pandas writes: drop it, "
@@ -462,13 +460,13 @@ def _read_file(path: str | Path, problem: Problem, track: Track | None) -> Recor
     path = require_file(path)
     if path.suffix.lower() in (".parquet", ".pq"):
         frame = _read_parquet(path)
-        with naming_the_file(path):
+        with prefix_errors(path):
             return RecordTable.from_frame(problem, frame)
     return read_file(path, partial(parse_csv, problem, track=track))
 
 
 @contextmanager
-def naming_the_file(path: str | Path) -> Iterator[None]:
+def prefix_errors(path: str | Path) -> Iterator[None]:
     """Prefix errors about the content of a table with the name of its file."""
     try:
         yield

@@ -64,7 +64,7 @@ def expected_regrets(
     rewards = normalised_rewards(problem.payoff, len(problem.arms))
     if not posterior.is_single_precision:
         return problem.payoff.span * stepped(belief, rewards, script, chosen, rng)
-    start, gaps = trial_posterior(posterior, script.known), np.empty(len(chosen))
+    start, gaps = trial_posterior(posterior, script.context_codes), np.empty(len(chosen))
     _expect_rounds(
         draw_keys(rng, len(chosen)),
         start.state,
@@ -90,7 +90,7 @@ def stepped(
 ) -> FloatArray:
     """Return the gaps round by round, for any belief: the same as the compiled loop."""
     problem, gaps = belief.problem, np.empty(len(chosen))
-    contexts = [tuple(codes) for codes in script.known.tolist()]
+    contexts = [tuple(codes) for codes in script.context_codes.tolist()]
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     for t, arm in enumerate(chosen.tolist()):
         drawn = belief.draw(contexts[script.contexts[t]], DRAWS, rng)

@@ -10,10 +10,10 @@ import pytest
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.errors import InputSyntaxError
 from dowise.graph.formats.bif import (
-    Block,
-    Entry,
+    BifBlock,
+    BifEntry,
+    BifVariable,
     Network,
-    Variable,
     cpt_of,
     domains_of,
     parse_bif,
@@ -90,11 +90,11 @@ def seconds(work):
 def test_time_grows_with_the_domain_and_not_with_its_square():
     def check(size):
         labels = tuple(f"v{i}" for i in range(size))
-        rows = [Entry("row", (label,), [0.25, 0.75]) for label in labels]
-        variables = Variable("X", size, labels), Variable("Y", 2, ("a", "b"))
+        rows = [BifEntry("row", (label,), [0.25, 0.75]) for label in labels]
+        variables = BifVariable("X", size, labels), BifVariable("Y", 2, ("a", "b"))
 
         def work():
-            cpt_of(Block("Y", ("X",), rows), domains_of(variables))
+            cpt_of(BifBlock("Y", ("X",), rows), domains_of(variables))
 
         return seconds(work)
 

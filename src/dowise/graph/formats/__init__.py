@@ -21,6 +21,8 @@ from dowise.graph.formats.gml import parse_gml
 from dowise.graph.formats.grammar import Structure
 from dowise.graph.formats.text import parse_text
 
+__all__ = ["GRAPH_ENDINGS", "Structure", "format_of", "parse_structure", "read_structure"]
+
 Result = TypeVar("Result")
 
 _SKIPPED = r"(?:\s|//[^\n]*|/\*[\s\S]*?\*/|#[^\n]*)*+"
@@ -57,9 +59,6 @@ def parse_as(kind: str, parse: Callable[[str], Result], text: str, remedy: str) 
             raise
         message = f"{error}; {remedy.format(detected)}"
         raise InputSyntaxError(message, error.line, error.column, code=error.code) from None
-
-
-__all__ = ["GRAPH_ENDINGS", "Structure", "format_of", "parse_structure", "read_structure"]
 
 
 def read_structure(path: str | Path) -> Structure:

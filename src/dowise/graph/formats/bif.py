@@ -73,7 +73,7 @@ def parse_bif(text: str) -> Network:
     """
     from lark import Transformer
 
-    class Reader(Transformer[Any, Any]):
+    class BifReader(Transformer[Any, Any]):
         def name(self, children: list[Any]) -> str:
             return bare_text(str(children[0]))
 
@@ -89,33 +89,33 @@ def parse_bif(text: str) -> Network:
         def type(self, children: list[Any]) -> tuple[int, tuple[str, ...]]:
             return int(children[0]), children[1]
 
-        def variable(self, children: list[Any]) -> Variable:
-            return Variable(children[0], *children[1])
+        def variable(self, children: list[Any]) -> BifVariable:
+            return BifVariable(children[0], *children[1])
 
-        def table(self, children: list[Any]) -> list[Entry]:
-            return [Entry("table", (), children[0])]
+        def table(self, children: list[Any]) -> list[BifEntry]:
+            return [BifEntry("table", (), children[0])]
 
-        def default(self, children: list[Any]) -> list[Entry]:
-            return [Entry("default", (), children[0])]
+        def default(self, children: list[Any]) -> list[BifEntry]:
+            return [BifEntry("default", (), children[0])]
 
-        def row(self, children: list[Any]) -> list[Entry]:
-            return [Entry("row", children[0], children[1])]
+        def row(self, children: list[Any]) -> list[BifEntry]:
+            return [BifEntry("row", children[0], children[1])]
 
-        def rows(self, children: list[Any]) -> list[Entry]:
+        def rows(self, children: list[Any]) -> list[BifEntry]:
             parts = _ROW.findall(children[0])
-            return [Entry("row", _names(labels), _numbers(numbers)) for labels, numbers in parts]
+            return [BifEntry("row", _names(labels), _numbers(numbers)) for labels, numbers in parts]
 
-        def probability(self, children: list[Any]) -> Block:
-            name, *rest = children
-            parents = rest.pop(0) if rest and isinstance(rest[0], tuple) else ()
-            return Block(name, parents, [entry for entries in rest for entry in entries])
+        def probability(self, children: list[Any]) -> BifBlock:
+            name, *parts = children
+            parents = parts.pop(0) if parts and isinstance(parts[0], tuple) else ()
+            return BifBlock(name, parents, [entry for entries in parts for entry in entries])
 
-        def start(self, children: list[Any]) -> list[Variable | Block]:
+        def start(self, children: list[Any]) -> list[BifVariable | BifBlock]:
             return [child for child in children if child is not None]
 
-    parts = parse_with("bif", text, Reader(), _WORDS, "BIF")
-    domains = domains_of(part for part in parts if isinstance(part, Variable))
-    blocks = blocks_of((part for part in parts if isinstance(part, Block)), domains)
+    parts = parse_with("bif", text, BifReader(), _WORDS, "BIF")
+    domains = domains_of(part for part in parts if isinstance(part, BifVariable))
+    blocks = blocks_of((part for part in parts if isinstance(part, BifBlock)), domains)
     edges = [(parent, block.name) for block in blocks.values() for parent in block.parents]
     graph = CausalGraph(edges, variables=domains)
     cpts = {}
@@ -191,7 +191,7 @@ _EXACT = 1e-12  # rounding error of a float64 row that should sum to 1
 Domains = dict[str, tuple[str, ...]]
 
 
-class Variable(NamedTuple):
+class BifVariable(NamedTuple):
     """`variable name { type discrete [ declared ] { labels }; }`."""
 
     name: str
@@ -199,7 +199,7 @@ class Variable(NamedTuple):
     labels: tuple[str, ...]
 
 
-class Entry(NamedTuple):
+class BifEntry(NamedTuple):
     """Line of numbers in a block."""
 
     kind: str  # "table", "default" or "row"
@@ -207,15 +207,15 @@ class Entry(NamedTuple):
     numbers: list[float]
 
 
-class Block(NamedTuple):
+class BifBlock(NamedTuple):
     """`probability ( name | parents ) { entries }`."""
 
     name: str
     parents: tuple[str, ...]
-    entries: list[Entry]
+    entries: list[BifEntry]
 
 
-def domains_of(variables: Iterable[Variable]) -> Domains:
+def domains_of(variables: Iterable[BifVariable]) -> Domains:
     """Return the labels of each variable, validated."""
     domains: Domains = {}
     for name, declared, labels in variables:
@@ -244,9 +244,9 @@ def domains_of(variables: Iterable[Variable]) -> Domains:
     return domains
 
 
-def blocks_of(blocks: Iterable[Block], domains: Domains) -> dict[str, Block]:
+def blocks_of(blocks: Iterable[BifBlock], domains: Domains) -> dict[str, BifBlock]:
     """Return the probability block of each variable. There must be exactly one."""
-    by_name: dict[str, Block] = {}
+    by_name: dict[str, BifBlock] = {}
     for block in blocks:
         for role, name in [("variable", block.name), *(("parent", p) for p in block.parents)]:
             if name not in domains:
@@ -277,7 +277,7 @@ def blocks_of(blocks: Iterable[Block], domains: Domains) -> dict[str, Block]:
     return by_name
 
 
-def cpt_of(block: Block, domains: Domains) -> FloatArray:
+def cpt_of(block: BifBlock, domains: Domains) -> FloatArray:
     """Return the table of a block; axes: the parents as the block lists them, then the variable.
 
     Rows that are off by rounding are divided by their sums; rows that sum to 1 are not changed.
@@ -301,7 +301,7 @@ def cpt_of(block: Block, domains: Domains) -> FloatArray:
     return rows.reshape([len(domains[name]) for name in (*block.parents, block.name)])
 
 
-def _rows(block: Block, domains: Domains) -> FloatArray:
+def _rows(block: BifBlock, domains: Domains) -> FloatArray:
     """Return the numbers of a block: a row for every combination of the parents' labels."""
     import numpy as np
 
@@ -313,42 +313,34 @@ def _rows(block: Block, domains: Domains) -> FloatArray:
             code="too-large",
         )
     rows, is_set = np.empty((count, size)), np.zeros(count, dtype=bool)
-
-    def refuse_length(numbers: list[float], expected: int, where: str) -> None:
-        labels = f"{size} labels ({join_names(domains[block.name])})"
-        each = f"{count} rows of {labels}" if expected > size else labels
-        raise DowiseError(
-            f"{where} has {len(numbers)} numbers instead of {expected}, for {each}",
-            code="inconsistent-table",
-        )
-
-    def refuse_twice(index: int) -> None:
-        if is_set[index]:
-            raise DowiseError(
-                f"{_row_name(block, index, domains)} is defined twice: remove one of the two",
-                code="duplicate-name",
-            )
-
     positions = [
         {label: index for index, label in enumerate(domains[parent])} for parent in block.parents
     ]
     default: list[float] | None = None
     for kind, labels, numbers in block.entries:
+        expected, chosen, name = size, slice(None), f"the {kind} of P({block.name})"
         if kind == "row":
             index = _row_index(block, labels, positions)
-            if len(numbers) != size:
-                refuse_length(numbers, size, _row_name(block, index, domains))
-            refuse_twice(index)
-            rows[index], is_set[index] = numbers, True
+            chosen, name = slice(index, index + 1), _row_name(block, index, domains)
         elif kind == "table":
-            if len(numbers) != count * size:
-                refuse_length(numbers, count * size, f"the table of P({block.name})")
-            refuse_twice(int(is_set.argmax()))
-            rows[:], is_set[:] = np.reshape(numbers, (size, count)).T, True
-        else:
-            if len(numbers) != size:
-                refuse_length(numbers, size, f"the default of P({block.name})")
+            expected = count * size
+        if len(numbers) != expected:
+            row = f"{size} labels ({join_names(domains[block.name])})"
+            raise DowiseError(
+                f"{name} has {len(numbers)} numbers instead of {expected}, for "
+                f"{f'{count} rows of ' if expected > size else ''}{row}",
+                code="inconsistent-table",
+            )
+        if kind == "default":
             default = numbers
+            continue
+        if is_set[chosen].any():
+            index = int(np.arange(count)[chosen][is_set[chosen].argmax()])
+            raise DowiseError(
+                f"{_row_name(block, index, domains)} is defined twice: remove one of the two",
+                code="duplicate-name",
+            )
+        rows[chosen], is_set[chosen] = np.reshape(numbers, (size, -1)).T, True
     if default is not None:
         rows[~is_set] = default
     elif not is_set.all():
@@ -360,7 +352,7 @@ def _rows(block: Block, domains: Domains) -> FloatArray:
 
 
 def _row_index(
-    block: Block, labels: tuple[str, ...], positions: Sequence[Mapping[str, int]]
+    block: BifBlock, labels: tuple[str, ...], positions: Sequence[Mapping[str, int]]
 ) -> int:
     """Return the index of a row; the label of the last parent varies fastest."""
     if len(labels) != len(block.parents):
@@ -383,12 +375,12 @@ def _row_index(
     return index
 
 
-def _row(block: Block, labels: tuple[str, ...]) -> str:
+def _row(block: BifBlock, labels: tuple[str, ...]) -> str:
     """Return a row as it is written in the file."""
     return f"P({block.name}), row ({', '.join(labels)})"
 
 
-def _row_name(block: Block, index: int, domains: Domains) -> str:
+def _row_name(block: BifBlock, index: int, domains: Domains) -> str:
     """Return the row at this index as it is written in a formula: `P(X | A=a, B=b)`."""
     condition: list[str] = []
     for parent in reversed(block.parents):

@@ -22,7 +22,14 @@ from typing import Any, NamedTuple
 from dowise.errors import DowiseError, InputSyntaxError
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.edges import bare_text, is_true, mark_of, quoted
-from dowise.graph.formats.grammar import Arrow, GraphSketch, Structure, isolated, parse_with
+from dowise.graph.formats.grammar import (
+    Arrow,
+    GraphSketch,
+    Structure,
+    isolated,
+    parse_with,
+    syntax_error_at,
+)
 
 _WORDS = {
     "KIND": "'dag'",
@@ -48,7 +55,7 @@ _REFUSED = {
 _BARE = re.compile(r"[A-Za-z0-9_.]+")
 
 
-class _Chain(NamedTuple):
+class DagittyChain(NamedTuple):
     """Names and groups joined by arrows; a name with its tags is a chain of length one."""
 
     ends: list[Any]  # a name, or the list of statements of a group
@@ -60,7 +67,7 @@ def parse_dagitty(text: str) -> Structure:
     """Parse a `dag { ... }`. Positions are ignored; `adjusted` and `selected` are refused."""
     from lark import Transformer
 
-    class Reader(Transformer[Any, Any]):
+    class DagittyReader(Transformer[Any, Any]):
         def name(self, children: list[Any]) -> str:
             return bare_text(str(children[0]))
 
@@ -71,12 +78,12 @@ def parse_dagitty(text: str) -> Structure:
         def tags(self, children: list[Any]) -> tuple[str, ...]:
             return tuple(children)
 
-        def chain(self, children: list[Any]) -> _Chain:
+        def chain(self, children: list[Any]) -> DagittyChain:
             tags = children.pop() if isinstance(children[-1], tuple) else ()
             for arrow in children[1::2]:
                 if arrow not in ("->", "<-", "<->"):
-                    raise _unsuitable(f"an edge '{arrow}' does not determine causes", arrow)
-            return _Chain(children[::2], children[1::2], list(tags))
+                    raise _ambiguous(f"an edge '{arrow}'", arrow)
+            return DagittyChain(children[::2], children[1::2], list(tags))
 
         def setting(self, children: list[Any]) -> None:  # noqa: ARG002 - only affects the drawing
             return None
@@ -86,14 +93,14 @@ def parse_dagitty(text: str) -> Structure:
 
         def kind(self, children: list[Any]) -> None:
             if children[0].lower() not in ("dag", "digraph"):
-                raise _unsuitable(f"a '{children[0]}' does not determine causes", children[0])
+                raise _ambiguous(f"a '{children[0]}'", children[0])
 
         def start(self, children: list[Any]) -> list[Any]:
             return list(children[-1])
 
     sketch = GraphSketch()
     roles: dict[str, set[str]] = {role: set() for role in _ROLES.values()}
-    _add_statements(parse_with("dagitty", text, Reader(), _WORDS, "dagitty"), sketch, roles)
+    _add_statements(parse_with("dagitty", text, DagittyReader(), _WORDS, "dagitty"), sketch, roles)
     for role, reason in _REFUSED.items():
         for name in sorted(roles.pop(role)):
             raise DowiseError(
@@ -126,7 +133,7 @@ def to_dagitty(graph: CausalGraph) -> str:
 
 
 def _add_statements(
-    statements: list[_Chain], sketch: GraphSketch, roles: dict[str, set[str]]
+    statements: list[DagittyChain], sketch: GraphSketch, roles: dict[str, set[str]]
 ) -> list[str]:
     """Add the statements of a block to the sketch and return the names they mention."""
     mentioned: list[str] = []
@@ -150,13 +157,9 @@ def _add_statements(
     return list(dict.fromkeys(mentioned))
 
 
-def _unsuitable(what: str, token: Any) -> InputSyntaxError:
-    return InputSyntaxError(
-        f"dagitty, line {token.line}, column {token.column}: {what}: "
-        "write a 'dag' with the arrows ->, <- and <-> only",
-        token.line,
-        token.column,
-    )
+def _ambiguous(subject: str, token: Any) -> InputSyntaxError:
+    remedy = "write a 'dag' with the arrows ->, <- and <-> only"
+    return syntax_error_at(token, "dagitty", f"{subject} does not determine causes: {remedy}")
 
 
 def _name(name: str) -> str:

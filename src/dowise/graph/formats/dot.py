@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from dowise.errors import DowiseError, InputSyntaxError, suggestion
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.edges import EdgeName, bare_text, mark_of, quoted
-from dowise.graph.formats.grammar import Arrow, GraphSketch, isolated, parse_with
+from dowise.graph.formats.grammar import Arrow, GraphSketch, isolated, parse_with, syntax_error_at
 
 _A_NAME = "a name (in quotes, unless it is a plain word or number)"
 _WORDS = {
@@ -38,14 +38,14 @@ _BARE = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _KEYWORDS = {"strict", "graph", "digraph", "subgraph", "node", "edge"}
 
 
-class _Chain(NamedTuple):
+class DotChain(NamedTuple):
     """Nodes and groups joined by arrows; a single node or group is a chain of length one."""
 
     ends: list[Any]  # a name, or the list of statements of a group
     attributes: dict[str, str]
 
 
-class _Defaults(NamedTuple):
+class DotDefaults(NamedTuple):
     """Attributes for the edges that follow."""
 
     attributes: dict[str, str]
@@ -55,7 +55,7 @@ def parse_dot(text: str) -> CausalGraph:
     """Parse a digraph. Ports and all attributes except `dir` and marks of edges are ignored."""
     from lark import Transformer
 
-    class Reader(Transformer[Any, Any]):
+    class DotReader(Transformer[Any, Any]):
         def id(self, children: list[Any]) -> str:
             if children[0].type == "HTML":
                 return str(children[0][1:-1])
@@ -69,7 +69,7 @@ def parse_dot(text: str) -> CausalGraph:
 
         def edge(self, children: list[Any]) -> None:
             if children[0].type == "LINE":
-                raise _undirected("an edge '--' has", children[0])
+                raise _undirected("an edge '--'", children[0])
 
         def attribute(self, children: list[Any]) -> tuple[str, str]:
             return children[0], children[1]
@@ -77,12 +77,12 @@ def parse_dot(text: str) -> CausalGraph:
         def attributes(self, children: list[Any]) -> dict[str, str]:
             return dict(children)
 
-        def chain(self, children: list[Any]) -> _Chain:
+        def chain(self, children: list[Any]) -> DotChain:
             ends = [child for child in children if isinstance(child, str | list)]
-            return _Chain(ends, _merged(children))
+            return DotChain(ends, _merged(children))
 
-        def defaults(self, children: list[Any]) -> _Defaults | None:
-            return _Defaults(_merged(children)) if children[0].type == "EDGE" else None
+        def defaults(self, children: list[Any]) -> DotDefaults | None:
+            return DotDefaults(_merged(children)) if children[0].type == "EDGE" else None
 
         def setting(self, children: list[Any]) -> None:  # noqa: ARG002 - only affects the drawing
             return None
@@ -92,13 +92,13 @@ def parse_dot(text: str) -> CausalGraph:
 
         def kind(self, children: list[Any]) -> None:
             if children[0].type == "GRAPH":
-                raise _undirected("a 'graph' has", children[0])
+                raise _undirected("a 'graph'", children[0])
 
         def start(self, children: list[Any]) -> list[Any]:
             return list(children[-1])
 
     sketch = GraphSketch()
-    _add_statements(parse_with("dot", text, Reader(), _WORDS, "DOT"), sketch, {})
+    _add_statements(parse_with("dot", text, DotReader(), _WORDS, "DOT"), sketch, {})
     return sketch.graph()
 
 
@@ -129,7 +129,7 @@ def _add_statements(
     mentioned: list[str] = []
     for statement in statements:
         attributes = _with_defaults(defaults, statement.attributes)
-        if isinstance(statement, _Defaults):
+        if isinstance(statement, DotDefaults):
             defaults = attributes
             continue
         groups = [
@@ -162,14 +162,9 @@ def _arrow(attributes: dict[str, str], groups: list[list[str]]) -> Arrow:
     )
 
 
-def _undirected(what: str, token: Any) -> InputSyntaxError:
-    return InputSyntaxError(
-        f"DOT, line {token.line}, column {token.column}: {what} no direction, but causes need "
-        "one: write 'digraph' and '->'",
-        token.line,
-        token.column,
-        code="undirected-edge",
-    )
+def _undirected(subject: str, token: Any) -> InputSyntaxError:
+    message = f"{subject} has no direction, but causes need one: write 'digraph' and '->'"
+    return syntax_error_at(token, "DOT", message, code="undirected-edge")
 
 
 def _merged(children: list[Any]) -> dict[str, str]:

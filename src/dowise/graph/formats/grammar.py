@@ -22,17 +22,17 @@ def parse_with(
     text: str,
     transformer: Transformer[Token, Any],
     words: Mapping[str, str],
-    what: str,
+    kind: str,
 ) -> Any:
     """Parse `text` with the grammar file of that name and fold the tree with the transformer.
 
     `words` names each terminal of the grammar in plain English, or hides it with an empty word;
-    fixed terminals such as '{' need no name. `what` names the kind of text in syntax errors.
+    fixed terminals such as '{' need no name. `kind` names the kind of text in syntax errors.
     """
     from lark.exceptions import UnexpectedEOF, UnexpectedInput, VisitError
 
     if not isinstance(text, str):
-        raise DowiseError(f"{what}: expected a text, not {type_name(text)}", code="invalid-type")
+        raise DowiseError(f"{kind}: expected a text, not {type_name(text)}", code="invalid-type")
     try:
         tree = _parser(grammar).parse(text)
     except UnexpectedInput as error:
@@ -49,16 +49,25 @@ def parse_with(
         expected = sorted(word for word in named if word)
         remedy = f", expected {_either(expected)}" if expected else ""
         raise InputSyntaxError(
-            f"{what}, line {line}, column {column}: {excerpt}{remedy}", line, column
+            f"{kind}, line {line}, column {column}: {excerpt}{remedy}", line, column
         ) from None
     try:
         return transformer.transform(tree)
     except VisitError as error:
         if isinstance(error.orig_exc, RecursionError):
-            raise InputSyntaxError(f"{what}: the braces are nested too deeply") from None
+            raise InputSyntaxError(f"{kind}: the braces are nested too deeply") from None
         raise error.orig_exc from None
     except RecursionError:
-        raise InputSyntaxError(f"{what}: the braces are nested too deeply") from None
+        raise InputSyntaxError(f"{kind}: the braces are nested too deeply") from None
+
+
+def syntax_error_at(
+    token: Any, kind: str, message: str, code: str | None = None
+) -> InputSyntaxError:
+    """Return a syntax error at the position of a token."""
+    line, column = token.line, token.column
+    text = f"{kind}, line {line}, column {column}: {message}"
+    return InputSyntaxError(text, line, column, code=code)
 
 
 @cache
@@ -78,9 +87,8 @@ def _word(parser: Lark, words: Mapping[str, str], name: str) -> str:
 
 def _excerpt(text: str, line: int, column: int) -> str:
     """Return the offending part of the text, short enough for one line of a message."""
-    rest = text.split("\n")[line - 1][column - 1 :].rstrip("\r")
-    word = rest.split(maxsplit=1)[0] if rest.strip() else "the end of the line"
-    return repr(word[:20]) if rest.strip() else word
+    words = text.split("\n")[line - 1][column - 1 :].split(maxsplit=1)
+    return repr(words[0][:20]) if words else "the end of the line"
 
 
 def _either(options: list[str]) -> str:
@@ -125,11 +133,11 @@ class GraphSketch:
                 edge = EdgeName.from_ends(left, shape, right)
                 ends = self.bidirected if edge.is_bidirected else self.directed
                 ends.append((edge.left, edge.right))
-                before = self._marks.setdefault(str(edge), mark)
+                earlier = self._marks.setdefault(str(edge), mark)
                 # An edge may be drawn twice, but not once with a mark and once without. Two
                 # different marks are refused by the graph itself.
-                if before != mark and not (before and mark):
-                    kind = "doubtful" if "?" in (before, mark) else "certain"
+                if earlier != mark and not (earlier and mark):
+                    kind = "doubtful" if "?" in (earlier, mark) else "certain"
                     raise DowiseError(
                         f"{edge} is drawn twice, as {kind} and without a mark: keep one",
                         code="contradictory-edge",

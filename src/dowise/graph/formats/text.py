@@ -1,4 +1,4 @@
-"""The text form of a causal graph, for typing.
+"""Text form of causal graphs, meant to be typed by hand.
 
 >>> print(parse_text('''
 ...     Z -> X -> Y   # a chain
@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 from dowise.errors import InputSyntaxError
 from dowise.graph.causal_graph import CausalGraph
 from dowise.graph.edges import EdgeName, Mark, as_text, bare_text, quoted
-from dowise.graph.formats.grammar import Arrow, GraphSketch, isolated, parse_with
+from dowise.graph.formats.grammar import Arrow, GraphSketch, isolated, parse_with, syntax_error_at
 
 _WORDS = {
     **dict.fromkeys(("NAME", "QUOTED"), "a variable name"),
-    "ARROW": "an arrow (->, <-, <->; ?->, <-?, <?> where in doubt)",
+    "ARROW": "an arrow (->, <-, <->, or a doubtful ?->, <-?, <?>)",
     "CERTAIN": "",
     "_SEPARATOR": "a new line, ';' or ','",
     "$END": "the end",
@@ -38,7 +38,7 @@ _ARROWS = {
 }
 
 
-class _Variable(NamedTuple):
+class TextVariable(NamedTuple):
     """A name, and the token of the '!' after it, if any."""
 
     name: str
@@ -49,9 +49,9 @@ def parse_text(text: str) -> CausalGraph:
     """Parse statements such as `A -> B <- C`, `A <-> D` or a lone name."""
     from lark import Transformer
 
-    class Reader(Transformer[Any, Any]):
-        def variable(self, children: list[Any]) -> _Variable:
-            return _Variable(bare_text(str(children[0])), children[1] if children[1:] else None)
+    class TextReader(Transformer[Any, Any]):
+        def variable(self, children: list[Any]) -> TextVariable:
+            return TextVariable(bare_text(str(children[0])), children[1] if children[1:] else None)
 
         def arrow(self, children: list[Any]) -> Arrow:
             return _ARROWS[str(children[0])]
@@ -63,7 +63,7 @@ def parse_text(text: str) -> CausalGraph:
             return children
 
     try:
-        statements = parse_with("text", text, Reader(), _WORDS, "graph")
+        statements = parse_with("text", text, TextReader(), _WORDS, "graph")
     except InputSyntaxError as error:
         raise _with_hint(text, error) from None
     if not statements:
@@ -111,7 +111,7 @@ def _statement(edge: EdgeName, mark: Mark) -> str:
     return f"{as_text(edge.left)} {arrow} {as_text(edge.right)}{'!' if mark == '!' else ''}"
 
 
-def _apply_mark(arrow: Arrow, variable: _Variable) -> Arrow:
+def _apply_mark(arrow: Arrow, variable: TextVariable) -> Arrow:
     """Return the arrow into a variable, marked as certain if a '!' follows the variable."""
     if variable.certain is None:
         return arrow
@@ -120,7 +120,7 @@ def _apply_mark(arrow: Arrow, variable: _Variable) -> Arrow:
     return Arrow("<->", "!")
 
 
-def _refuse_mark(arrow: Arrow | None, variable: _Variable) -> None:
+def _refuse_mark(arrow: Arrow | None, variable: TextVariable) -> None:
     """Raise `InputSyntaxError` for a '!' that does not belong to a plain '<->'."""
     token = variable.certain
     if token is None:
@@ -130,9 +130,8 @@ def _refuse_mark(arrow: Arrow | None, variable: _Variable) -> None:
         "": "a directed edge is certain without it",
         "?": "this edge is marked as doubtful: keep one mark",
     }[arrow and arrow.mark]
-    raise InputSyntaxError(
-        f"graph, line {token.line}, column {token.column}: '!' after {variable.name}: it marks a "
-        f"'<->' as certain, as in 'A <-> B!', and {reason}",
-        token.line,
-        token.column,
+    raise syntax_error_at(
+        token,
+        "graph",
+        f"'!' after {variable.name}: it marks a '<->' as certain, as in 'A <-> B!', and {reason}",
     )
