@@ -1,4 +1,4 @@
-"""The graph itself: relations, equality, and what it refuses."""
+"""CausalGraph: relations, equality and errors."""
 
 import pickle
 from itertools import pairwise
@@ -6,9 +6,10 @@ from itertools import pairwise
 import networkx as nx
 import pytest
 from hypothesis import given
+from support.errors import raises_code
 from support.strategies import graphs
 
-from dowise import CausalGraph, DowiseError
+from dowise import CausalGraph
 
 
 def test_relations_of_a_known_graph():
@@ -28,7 +29,7 @@ def test_relations_of_a_known_graph():
     assert "X" in graph and "Q" not in graph and len(graph) == 4 and list(graph) == [*"WXYZ"]
 
 
-def test_a_str_is_one_name_even_if_long():
+def test_a_str_is_a_single_name():
     graph = CausalGraph.parse("Diet -> Health")
     assert graph.ancestors("Health") == {"Diet", "Health"}
 
@@ -49,7 +50,7 @@ def test_relations_agree_with_networkx(graph):
 
 
 @given(graphs())
-def test_equal_however_it_was_written(graph):
+def test_equality_does_not_depend_on_order(graph):
     other = CausalGraph(
         reversed(graph.directed_edges),
         [(b, a) for a, b in graph.bidirected_edges],
@@ -59,12 +60,12 @@ def test_equal_however_it_was_written(graph):
     assert pickle.loads(pickle.dumps(graph)) == graph
 
 
-def test_the_empty_graph_and_a_lone_name():
+def test_graphs_without_edges():
     assert repr(CausalGraph()) == "CausalGraph()"
     assert CausalGraph(variables="Age").variables == ("Age",)
 
 
-def test_a_long_chain_is_no_trouble():
+def test_a_long_chain():
     names = [f"V{i:05}" for i in range(5_000)]
     chain = CausalGraph(pairwise(names))
     assert chain.topological_order() == tuple(names)
@@ -76,7 +77,7 @@ def test_different_graphs_differ():
     assert CausalGraph.parse("A -> B") != "A -> B"
 
 
-def test_it_can_not_be_changed():
+def test_graphs_are_immutable():
     graph = CausalGraph.parse("A -> B")
     for name in ("variables", "_parents", "extra"):
         with pytest.raises(AttributeError, match="CausalGraph is immutable"):
@@ -98,37 +99,36 @@ def test_subgraph():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "code", "mentioned"),
     [
-        (lambda: CausalGraph.parse("A -> B -> C -> A"), "cycle, .*A -> B"),
-        (lambda: CausalGraph([("A", "B"), ("B", "A"), ("B", "C")]), "cycle, A -> B -> A"),
-        (lambda: CausalGraph([("A", "A")]), "A -> A.*its own cause"),
-        (lambda: CausalGraph([], [("A", "A")]), "A <-> A.*two different"),
-        (lambda: CausalGraph([("A", "Bb")], variables=["A", "B"]), "'Bb'.*did you mean 'B'"),
-        (lambda: CausalGraph(variables=["A", "A"]), "'A' is listed twice"),
-        (lambda: CausalGraph([("A", "B", "C")]), "pair of names such as"),
-        (lambda: CausalGraph(["AB"]), "pair of names such as .* not 'AB'"),
-        (lambda: CausalGraph("A -> B"), "use CausalGraph.parse for text"),
-        (lambda: CausalGraph.parse(None), "expected a text, not a NoneType"),
-        (lambda: CausalGraph(variables=["A", ""]), "non-empty"),
-        (lambda: CausalGraph(variables=[1]), "non-empty text, not 1"),
-        (lambda: CausalGraph.parse("Apple -> B").parents("Appel"), "did you mean 'Apple'"),
-        (lambda: CausalGraph.parse("A -> B").ancestors(["A", "Q"]), "unknown variable 'Q'"),
+        (lambda: CausalGraph([("A", "B"), ("B", "A"), ("B", "C")]), "cyclic-graph", "A -> B -> A"),
+        (lambda: CausalGraph([("A", "A")]), "cyclic-graph", "A -> A"),
+        (lambda: CausalGraph([], [("A", "A")]), "invalid-edge", "A <-> A"),
+        (lambda: CausalGraph([("A", "Bb")], variables=["A", "B"]), "unknown-variable", "mean 'B'"),
+        (lambda: CausalGraph(variables=["A", "A"]), "duplicate-name", "'A'"),
+        (lambda: CausalGraph([("A", "B", "C")]), "invalid-type", "('A', 'B', 'C')"),
+        (lambda: CausalGraph(["AB"]), "invalid-type", "'AB'"),
+        (lambda: CausalGraph("A -> B"), "invalid-type", "CausalGraph.parse"),
+        (lambda: CausalGraph.parse(None), "invalid-type", "a NoneType"),
+        (lambda: CausalGraph(variables=["A", ""]), "invalid-type", "''"),
+        (lambda: CausalGraph(variables=[1]), "invalid-type", "1"),
+        (lambda: CausalGraph.parse("Apple -> B").parents("Appel"), "unknown-variable", "'Apple'"),
+        (lambda: CausalGraph.parse("A -> B").ancestors(["A", "Q"]), "unknown-variable", "'Q'"),
     ],
 )
-def test_errors_name_the_offender(make, message):
-    with pytest.raises(DowiseError, match=message):
+def test_errors(make, code, mentioned):
+    with raises_code(code, mentioned):
         make()
 
 
 @given(graphs(min_size=2))
-def test_a_cycle_named_in_the_error_is_a_cycle(graph):
+def test_the_error_names_a_cycle(graph):
     if not graph.directed_edges:
         return
     cause, effect = graph.directed_edges[0]
     edges = [*graph.directed_edges, (effect, cause)]
-    with pytest.raises(DowiseError) as caught:
+    with raises_code("cyclic-graph") as caught:
         CausalGraph(edges)
-    circle = str(caught.value).partition("cycle, ")[2].partition(":")[0].split(" -> ")
-    assert circle[0] == circle[-1] and len(circle) > 2
-    assert all(pair in edges for pair in pairwise(circle))
+    cycle = str(caught.value).partition("cycle, ")[2].partition(":")[0].split(" -> ")
+    assert cycle[0] == cycle[-1] and len(cycle) > 2
+    assert all(pair in edges for pair in pairwise(cycle))

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.errors import raises_code
 from support.strategies import graphs
 
-from dowise import CausalGraph, DowiseError
+from dowise import CausalGraph
 from dowise.errors import InputSyntaxError
 from dowise.graph.formats.bif import Network, parse_bif, read_bif, to_bif, write_bif
 
@@ -55,11 +56,11 @@ PY = "probability ( Y ) { table 0.2, 0.3, 0.5; }\n"
 
 
 def given_x_and_y(block):
-    """A network in which Z has the parents X and Y, and this block."""
+    """Return a network in which Z has the parents X and Y, and this block."""
     return X + Y + Z + PX + PY + f"probability ( Z | X, Y ) {{ {block} }}"
 
 
-def test_a_table_runs_through_the_last_parent_fastest_and_the_variable_slowest():
+def test_order_of_the_numbers_in_a_table():
     block = "table .1 .2 .3 .4 .5 .6, .9 .8 .7 .6 .5 .4;"
     assert parse_bif(given_x_and_y(block)).cpts["Z"].tolist() == [
         [[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]],
@@ -67,14 +68,14 @@ def test_a_table_runs_through_the_last_parent_fastest_and_the_variable_slowest()
     ]
 
 
-def test_default_fills_the_rows_that_are_not_given():
+def test_default_fills_missing_rows():
     block = "(a, c) 1, 0; default .25, .75; (b, 0.5) 0, 1;"
     cpt = parse_bif(given_x_and_y(block)).cpts["Z"]
     assert cpt[0].tolist() == [[0.25, 0.75], [1, 0], [0.25, 0.75]]
     assert cpt[1].tolist() == [[0, 1], [0.25, 0.75], [0.25, 0.75]]
 
 
-def test_the_first_version_of_the_format():
+def test_first_version_of_the_format():
     network = parse_bif("""network "Dog-Problem" { //5 variables
         property "credal-set constant-density-bounded 1.1" ;
     }
@@ -87,13 +88,13 @@ def test_the_first_version_of_the_format():
     assert network.cpts["light-on"].tolist() == [[0.6, 0.4], [0.05, 0.95]]
 
 
-def test_rounded_rows_are_normalised_and_good_ones_left_alone():
+def test_only_rounded_rows_are_normalised():
     third = parse_bif(Y + "probability ( Y ) { table 0.333, 0.333, 0.3335; }").cpts["Y"]
     assert abs(third.sum() - 1) < 1e-15
     assert third.tolist() == (np.array([0.333, 0.333, 0.3335]) / 0.9995).tolist()
     exact = [0.1, 0.7, 0.2 - 1e-13]
-    kept = parse_bif(Y + f"probability ( Y ) {{ table {', '.join(map(repr, exact))}; }}")
-    assert kept.cpts["Y"].tolist() == exact
+    unchanged = parse_bif(Y + f"probability ( Y ) {{ table {', '.join(map(repr, exact))}; }}")
+    assert unchanged.cpts["Y"].tolist() == exact
 
 
 NAMES = st.sampled_from([
@@ -121,17 +122,16 @@ def networks(draw):
     return Network(graph, domains, cpts)
 
 
-def assert_same(one, other):
-    assert one.graph == other.graph
-    assert one.domains == other.domains
-    assert one.cpts.keys() == other.cpts.keys()
-    for name in one.cpts:
-        np.testing.assert_array_equal(one.cpts[name], other.cpts[name], strict=True)
+def assert_same(network, expected):
+    assert network.graph == expected.graph and network.domains == expected.domains
+    assert network.cpts.keys() == expected.cpts.keys()
+    for name in network.cpts:
+        np.testing.assert_array_equal(network.cpts[name], expected.cpts[name], strict=True)
 
 
 @settings(deadline=None)  # the first example builds the parser
 @given(networks())
-def test_what_is_written_reads_back_to_the_last_bit(network):
+def test_networks_round_trip_bit_for_bit(network):
     assert_same(parse_bif(to_bif(network)), network)
 
 
@@ -139,15 +139,15 @@ def test_files(tmp_path):
     network = parse_bif(CHEST)
     write_bif(network, tmp_path / "chest.bif")
     assert_same(read_bif(tmp_path / "chest.bif"), network)
-    with pytest.raises(DowiseError, match=r"nowhere\.bif: there is no such file"):
+    with raises_code("file-not-found", "nowhere.bif"):
         read_bif(tmp_path / "nowhere.bif")
-    with pytest.raises(DowiseError, match=r"chest\.bif: can't be written"):
+    with raises_code("unwritable-file", "chest.bif"):
         write_bif(network, tmp_path / "no folder" / "chest.bif")
 
 
-def test_bidirected_edges_do_not_fit_into_bif():
+def test_bidirected_edges_are_refused():
     network = Network(CausalGraph.parse("A <-> B"), {"A": ("0",), "B": ("0",)}, {})
-    with pytest.raises(DowiseError, match="A <-> B: a Bayesian network has no bidirected edges"):
+    with raises_code("bidirected-edge", "A <-> B"):
         to_bif(network)
 
 
@@ -155,46 +155,44 @@ ROWS = "(a,0.5) 1,0; (a,c) 1,0; (a,d) 1,0; (b,0.5) 1,0; (b,c) 1,0; "
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "code", "mentioned"),
     [
-        ("network n { }", "the network is empty"),
-        ("variable X { type discrete [ 3 ] { a, b }; }" + PX, r"'X'.*\[ 3 \].*lists 2 \(a, b\)"),
-        ("variable X { type discrete [ 2 ] { a, a }; }" + PX, "'X' lists the label 'a' twice"),
-        (X + X + PX, "'X' is declared twice"),
-        (X + PX + PX, "probability of 'X' is defined twice"),
-        (X + Y + PX, r"'Y' has no probability block: add 'probability \( Y \)"),
-        (X + "probability ( x ) { table 1, 0; }", r"unknown variable 'x' \(did you mean 'X'\?\)"),
-        (X + PX + Y + "probability ( Y | Xx ) { }", r"'Y': unknown parent 'Xx' \(did you mean 'X'"),
-        (X + PX + Y + "probability ( Y | X, X ) { }", "'Y': the parent 'X' is listed twice"),
-        (X + "probability ( X ) { table 0.5; }", r"the table of P\(X\) has 1 numbers instead of 2"),
-        (X + "probability ( X ) { (a) .5, .5; }", r"row \(a\): X has 0 parents.*'table"),
-        (X + "probability ( X ) { table .4, .5; }", r"P\(X\) = 0.4, 0.5 \(sum 0.9\) must sum to 1"),
-        (X + "probability ( X ) { table -.5, 1.5; }", r"P\(X\) = -0.5, 1.5 .*negative"),
-        (X + "probability ( X ) { table 1e999, 0; }", r"P\(X\) = inf.*must sum to 1"),
-        (X + "probability ( X ) { }", r"P\(X\) is missing"),
-        (X + "probability ( X ) { table 1, 0; table 1, 0; }", r"P\(X\) is defined twice"),
-        (X + "probability ( X | X ) { default 1, 0; }", "X -> X: a variable can't be its own"),
-        (
-            given_x_and_y("table 1, 0;"),
-            r"table of P\(Z\) has 2 numbers instead of 12, for 6 rows of 2",
-        ),
-        (given_x_and_y("default 1, 0, 0;"), r"default of P\(Z\) has 3 numbers instead of 2"),
-        (given_x_and_y("(a, c) 1;"), r"P\(Z \| X=a, Y=c\) has 1 numbers instead of 2, .*\(0, 1\)"),
-        (given_x_and_y("(a) 1, 0;"), r"P\(Z\), row \(a\): Z has 2 parents, not 1: .* X, Y"),
-        (given_x_and_y("(A, c) 1, 0;"), r"P\(Z\).*X has no label 'A' \(did you mean 'a'\?\)"),
-        (given_x_and_y("(c, a) 1, 0;"), r"X has no label 'c'.*its labels are a, b"),
-        (given_x_and_y(ROWS), r"P\(Z \| X=b, Y=d\) is missing: add this row, or a 'default'"),
-        (given_x_and_y("(b, d) 1, 0; (b, d) 1, 0;"), r"P\(Z \| X=b, Y=d\) is defined twice"),
+        ("network n { }", "empty-graph", "empty"),
+        (X.replace("[ 2 ]", "[ 3 ]") + PX, "inconsistent-table", "[ 3 ] labels but lists 2 (a, b)"),
+        ("variable X { type discrete [ 2 ] { a, a }; }" + PX, "duplicate-name", "'a' twice"),
+        (X + X + PX, "duplicate-name", "'X' is declared twice"),
+        (X + PX + PX, "duplicate-name", "probability of 'X' is defined twice"),
+        (X + Y + PX, "missing-value", "add 'probability ( Y )"),
+        (X + "probability ( x ) { table 1, 0; }", "unknown-variable", "did you mean 'X'"),
+        (X + PX + Y + "probability ( Y | Xx ) { }", "unknown-variable", "parent 'Xx'"),
+        (X + PX + Y + "probability ( Y | X, X ) { }", "duplicate-name", "parent 'X'"),
+        (X + "probability ( X ) { table 0.5; }", "inconsistent-table", "1 numbers instead of 2"),
+        (X + "probability ( X ) { (a) .5, .5; }", "inconsistent-table", "X has 0 parents"),
+        (X + "probability ( X ) { table .4, .5; }", "invalid-number", "P(X) = 0.4, 0.5 (sum 0.9)"),
+        (X + "probability ( X ) { table -.5, 1.5; }", "invalid-number", "P(X) = -0.5, 1.5"),
+        (X + "probability ( X ) { table 1e999, 0; }", "invalid-number", "P(X) = inf"),
+        (X + "probability ( X ) { }", "missing-value", "P(X)"),
+        (X + "probability ( X ) { table 1, 0; table 1, 0; }", "duplicate-name", "P(X)"),
+        (X + "probability ( X | X ) { default 1, 0; }", "cyclic-graph", "X -> X"),
+        (given_x_and_y("table 1, 0;"), "inconsistent-table", "2 numbers instead of 12, for 6 rows"),
+        (given_x_and_y("default 1, 0, 0;"), "inconsistent-table", "3 numbers instead of 2"),
+        (given_x_and_y("(a, c) 1;"), "inconsistent-table", "P(Z | X=a, Y=c) has 1 numbers"),
+        (given_x_and_y("(a) 1, 0;"), "inconsistent-table", "Z has 2 parents, not 1"),
+        (given_x_and_y("(A, c) 1, 0;"), "unknown-value", "did you mean 'a'"),
+        (given_x_and_y("(c, a) 1, 0;"), "unknown-value", "its labels are a, b"),
+        (given_x_and_y(ROWS), "missing-value", "P(Z | X=b, Y=d)"),
+        (given_x_and_y("(b, d) 1, 0; (b, d) 1, 0;"), "duplicate-name", "P(Z | X=b, Y=d)"),
         (
             given_x_and_y("(a, d) 1, 0; table 1 1 1 1 1 1 0 0 0 0 0 0;"),
-            r"P\(Z \| X=a, Y=d\) is defined twice",
+            "duplicate-name",
+            "P(Z | X=a, Y=d)",
         ),
-        (given_x_and_y(ROWS + "(b,d) 1, 0.0011;"), r"P\(Z \| X=b, Y=d\) .*\(sum 1.0011\)"),
-        (given_x_and_y("(a, c) -1, 2; default 1, 0;"), r"P\(Z \| X=a, Y=c\) .*negative"),
+        (given_x_and_y(ROWS + "(b,d) 1, 0.0011;"), "invalid-number", "(sum 1.0011)"),
+        (given_x_and_y("(a, c) -1, 2; default 1, 0;"), "invalid-number", "P(Z | X=a, Y=c)"),
     ],
 )
-def test_each_mistake_is_named(text, message):
-    with pytest.raises(DowiseError, match=message):
+def test_errors_of_tables(text, code, mentioned):
+    with raises_code(code, mentioned):
         parse_bif(text)
 
 
@@ -211,7 +209,7 @@ def test_each_mistake_is_named(text, message):
         (X + "probability ( X ", 2, 17, "the text ends, expected"),
     ],
 )
-def test_syntax_errors_say_where_and_what(text, line, column, message):
+def test_syntax_errors(text, line, column, message):
     with pytest.raises(
         InputSyntaxError, match=f"BIF, line {line}, column {column}: {message}"
     ) as got:

@@ -1,18 +1,18 @@
-"""Doubtful and certain edges: how they are written, what they keep, what is refused."""
+"""Edges: their names, and marks of doubtful and certain edges."""
 
 import pickle
-import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.errors import raises_code
 from support.strategies import graphs
 
-from dowise import CausalGraph, DowiseError
+from dowise import CausalGraph
 from dowise.graph.edges import EdgeName
 
 
-def test_the_text_form_has_marks():
+def test_marks_in_the_text_form():
     graph = CausalGraph.parse("A ?-> B -> C; C <-? D; A <?> D; A <-> B! -> C; B <-> D")
     assert dict(graph.edge_priors) == {
         "A -> B": 0.5, "A <-> D": 0.5, "B <-> D": 0.9, "D -> C": 0.5,
@@ -24,7 +24,7 @@ def test_the_text_form_has_marks():
         graph.edge_priors["A -> B"] = 1.0
 
 
-def test_marks_need_no_spaces_and_stand_beside_quotes():
+def test_marks_need_no_spaces():
     assert CausalGraph.parse("A?->B<-?C<?>D") == CausalGraph.parse("A ?-> B; C ?-> B; C <?> D")
     graph = CausalGraph.parse('"body mass" <-> Y!; "->" ?-> Y')
     assert graph.doubtful_edges == ('"->" -> Y',)
@@ -32,22 +32,22 @@ def test_marks_need_no_spaces_and_stand_beside_quotes():
 
 
 @pytest.mark.parametrize(
-    ("text", "column", "message"),
+    ("text", "column", "mentioned"),
     [
-        ("A -> B!", 7, "'!' after B: .* a directed edge is certain without it"),
-        ("A! <-> B", 2, "'!' after A: .* must follow the second name"),
-        ("A <?> B!", 8, "marked as doubtful: keep one mark"),
+        ("A -> B!", 7, "a directed edge is certain without it"),
+        ("A! <-> B", 2, "'!' after A"),
+        ("A <?> B!", 8, "keep one mark"),
         ("A <- B!", 7, "certain without it"),
-        ("A -? B", 3, r"expected .*an arrow .*\?->"),
+        ("A -? B", 3, "an arrow"),
     ],
 )
-def test_marks_at_the_wrong_place(text, column, message):
-    with pytest.raises(DowiseError, match=message) as caught:
+def test_errors_of_misplaced_marks(text, column, mentioned):
+    with raises_code("syntax-error", mentioned) as caught:
         CausalGraph.parse(text)
     assert caught.value.column == column
 
 
-def test_the_constructor_takes_edges_by_text_in_any_spelling():
+def test_the_constructor_accepts_marked_edges_as_text():
     graph = CausalGraph([("A", "B"), ("B", "C")], [("C", "A"), ("B", "A")],
                         doubtful=["B <- A", "C <-> A"], certain="A<->B")  # fmt: skip
     assert graph == CausalGraph.parse("A ?-> B -> C; A <?> C; A <-> B!")
@@ -55,37 +55,37 @@ def test_the_constructor_takes_edges_by_text_in_any_spelling():
 
 
 @pytest.mark.parametrize(
-    ("marks", "message"),
+    ("marks", "code", "mentioned"),
     [
-        ({"doubtful": ["A -> C"]}, "the graph has no edge 'A -> C' (did you mean 'A -> B'?)"),
-        ({"doubtful": ["A -> B"], "certain": ["A -> B"]}, "can't be both doubtful and certain"),
-        ({"certain": ["A"]}, "an edge reads 'A -> B' or 'A <-> B', not 'A'"),
-        ({"certain": [("A", "B")]}, "an edge reads 'A -> B'"),
+        ({"doubtful": ["A -> C"]}, "unknown-edge", "'A -> C' (did you mean 'A -> B'?)"),
+        ({"doubtful": ["A -> B"], "certain": ["A -> B"]}, "contradictory-edge", "A -> B"),
+        ({"certain": ["A"]}, "syntax-error", "'A'"),
+        ({"certain": [("A", "B")]}, "syntax-error", "('A', 'B')"),
     ],
 )
-def test_bad_marks(marks, message):
-    with pytest.raises(DowiseError, match=re.escape(message)):
+def test_errors_of_marks(marks, code, mentioned):
+    with raises_code(code, mentioned):
         CausalGraph([("A", "B")], [("B", "C")], **marks)
 
 
 def test_doubtful_edges_together_must_be_acyclic():
-    with pytest.raises(DowiseError, match="all doubtful edges must .* unknown direction"):
+    with raises_code("cyclic-graph", "unknown direction"):
         CausalGraph.parse("A ?-> B ?-> A")
-    with pytest.raises(DowiseError) as caught:
+    with raises_code("cyclic-graph") as caught:
         CausalGraph.parse("A -> B -> A; C ?-> A")
     assert "doubtful" not in str(caught.value)
 
 
-def test_marks_tell_graphs_apart():
+def test_graphs_differ_by_their_marks():
     texts = ["A -> B", "A ?-> B", "A <-> B", "A <?> B", "A <-> B!"]
-    found = [CausalGraph.parse(text) for text in texts]
-    assert len(set(found)) == len(texts)
-    assert found[0].has_edges_of(found[1]) and not found[0].has_edges_of(found[2])
-    assert found[0].adjacency == found[1].adjacency
+    parsed = [CausalGraph.parse(text) for text in texts]
+    assert len(set(parsed)) == len(texts)
+    assert parsed[0].has_edges_of(parsed[1]) and not parsed[0].has_edges_of(parsed[2])
+    assert parsed[0].adjacency == parsed[1].adjacency
 
 
 @given(graphs(marked=True))
-def test_marks_survive_every_way_out_and_in(graph):
+def test_marks_round_trip_in_every_format(graph):
     assert pickle.loads(pickle.dumps(graph)) == graph
     assert hash(pickle.loads(pickle.dumps(graph))) == hash(graph)
     assert eval(repr(graph)) == graph
@@ -97,62 +97,62 @@ def test_marks_survive_every_way_out_and_in(graph):
 
 
 @given(graphs(marked=True), st.data())
-def test_marks_go_with_their_edges(graph, data):
+def test_removing_an_edge_removes_its_mark(graph, data):
     names = data.draw(st.sets(st.sampled_from(graph.variables)))
     for part in (graph.subgraph(names), graph.cut(names)):
-        left = {edge: mark for edge, mark in graph.marks.items() if edge in part.edge_texts}
-        assert dict(part.marks) == left
-    gone = data.draw(st.sets(st.sampled_from(graph.edge_texts))) if graph.edge_texts else set()
-    less = graph.without(gone)
-    assert set(less.edge_texts) == set(graph.edge_texts) - gone
-    assert set(less.marks) == set(graph.marks) - gone
-    assert less.with_edges(gone).has_edges_of(graph)
+        marks = {edge: mark for edge, mark in graph.marks.items() if edge in part.edge_texts}
+        assert dict(part.marks) == marks
+    removed = data.draw(st.sets(st.sampled_from(graph.edge_texts))) if graph.edge_texts else set()
+    smaller = graph.without(removed)
+    assert set(smaller.edge_texts) == set(graph.edge_texts) - removed
+    assert set(smaller.marks) == set(graph.marks) - removed
+    assert smaller.with_edges(removed).has_edges_of(graph)
 
 
 @given(graphs(marked=True), st.data())
-def test_transformations_find_the_same_edges_with_and_without_marks(graph, data):
+def test_marks_do_not_change_the_edges_of_transformed_graphs(graph, data):
     plain = CausalGraph(graph.directed_edges, graph.bidirected_edges, graph.variables)
     hidden = data.draw(st.sets(st.sampled_from(graph.variables)))
     context = graph.ancestors(hidden)
-    for made, bare in (
+    for transformed, expected in (
         (graph.project(hidden), plain.project(hidden)),
         (graph.condition(context), plain.condition(context)),
     ):
-        assert made.has_edges_of(bare) and not bare.marks
-        assert set(made.marks) <= set(graph.marks)
+        assert transformed.has_edges_of(expected) and not expected.marks
+        assert set(transformed.marks) <= set(graph.marks)
 
 
 @pytest.mark.parametrize(
     ("text", "projected"),
     [
-        ("X ?-> Y; H -> X; H -> Y", "X ?-> Y; X <-> Y"),  # what projection makes has no mark
-        ("X -> H -> Y; X ?-> Y", "X -> Y"),  # there without the doubtful edge
-        ("X ?-> H -> Y; X ?-> Y", "X ?-> Y"),  # only there if one of two doubtful edges is
+        ("X ?-> Y; H -> X; H -> Y", "X ?-> Y; X <-> Y"),  # new edges have no mark
+        ("X -> H -> Y; X ?-> Y", "X -> Y"),  # exists without the doubtful edge
+        ("X ?-> H -> Y; X ?-> Y", "X ?-> Y"),  # exists only if a doubtful edge does
         ("H -> X; H -> Y; X <?> Y", "X <-> Y"),
         ("H -> X; H -> Y; X <-> Y!", "X <-> Y!"),
         ("X ?-> H -> Y", "X -> Y"),
     ],
 )
-def test_projection_and_marks(text, projected):
+def test_marks_after_projection(text, projected):
     assert CausalGraph.parse(text).project("H") == CausalGraph.parse(projected)
 
 
-def test_conditioning_and_marks():
+def test_marks_after_conditioning():
     graph = CausalGraph.parse("C <-> A; C <-> B; A <?> B; C ?-> A; A ?-> D")
     assert graph.condition("C") == CausalGraph.parse("A <-> B; A ?-> D")
 
 
-def test_without_names_an_unknown_edge():
+def test_without_an_unknown_edge_is_an_error():
     graph = CausalGraph.parse("Diet -> Health; Diet <-> Health")
     assert graph.without("Health <- Diet") == CausalGraph.parse("Diet <-> Health")
-    with pytest.raises(DowiseError, match=r"no edge 'Diet -> Helth' \(did you mean 'Diet"):
+    with raises_code("unknown-edge", "'Diet -> Helth' (did you mean 'Diet"):
         graph.without(["Diet -> Helth"])
 
 
 @given(st.text(min_size=1).filter(str.strip), st.text(min_size=1).filter(str.strip))
-def test_any_names_make_a_text_that_is_read_back(one, other):
+def test_edge_names_round_trip(left, right):
     for arrow in ("->", "<->"):
-        edge = EdgeName.from_ends(one, arrow, other)
+        edge = EdgeName.from_ends(left, arrow, right)
         assert EdgeName.parse(str(edge)) == edge
 
 
@@ -191,16 +191,16 @@ def test_marks_in_other_formats():
     ],
 )
 def test_two_marks_on_one_edge_are_refused(read):
-    with pytest.raises(DowiseError, match="can't be both doubtful and certain: keep one mark"):
+    with raises_code("contradictory-edge", "both doubtful and certain"):
         read()
 
 
 @pytest.mark.parametrize(
-    ("text", "how"),
+    ("text", "kind"),
     [("A ?-> B; A -> B", "doubtful"), ("B <- A; A ?-> B", "doubtful"),
      ("A <-> B!; B <-> A", "certain")],
 )  # fmt: skip
-def test_an_edge_is_not_drawn_both_with_and_without_a_mark(text, how):
-    with pytest.raises(DowiseError, match=f"is drawn twice, as {how} and without a mark: keep one"):
+def test_an_edge_with_and_without_a_mark_is_refused(text, kind):
+    with raises_code("contradictory-edge", f"as {kind} and without a mark"):
         CausalGraph.parse(text)
     assert CausalGraph.parse("A ?-> B; A ?-> B").doubtful_edges == ("A -> B",)

@@ -1,4 +1,4 @@
-"""Reading files by their ending or content, and the round trip that every format owes."""
+"""Formats of graph files: detection by ending or content, round trips, and errors."""
 
 import gzip
 import os
@@ -9,9 +9,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.errors import raises_code
 from support.strategies import graphs
 
-from dowise import CausalGraph, DowiseError
+from dowise import CausalGraph
 from dowise.errors import InputSyntaxError
 from dowise.graph.formats import Structure, read_structure
 
@@ -25,7 +26,7 @@ AWKWARD = [
 
 @st.composite
 def renamed_graphs(draw):
-    """A random graph under awkward names."""
+    """Draw a graph with awkward names."""
     plain = draw(graphs(max_size=5))
     names = st.sampled_from(AWKWARD) | st.text(min_size=1).filter(str.strip)
     new = draw(st.lists(names, min_size=len(plain), max_size=len(plain), unique=True))
@@ -51,7 +52,7 @@ def renamed_graphs(draw):
 @given(graph=renamed_graphs())
 @example(graph=CausalGraph(variables=AWKWARD))
 @example(graph=CausalGraph(pairwise(AWKWARD)))
-def test_what_is_written_reads_back(write, read, graph):
+def test_formats_round_trip(write, read, graph):
     assert read(write(graph)) == graph
 
 
@@ -76,7 +77,7 @@ probability ( Y | X ) { (low) 0.1, 0.9; (high) 0.2, 0.8; }
         ("mark.txt", "\ufeffX -> Y\r\n"),
     ],
 )
-def test_the_ending_tells_the_format(tmp_path, name, text):
+def test_formats_are_detected_by_the_ending(tmp_path, name, text):
     (tmp_path / name).write_bytes(text.encode())
     structure = read_structure(tmp_path / name)
     assert structure.graph == CausalGraph.parse("X -> Y")
@@ -89,7 +90,7 @@ def test_the_ending_tells_the_format(tmp_path, name, text):
 GML = CausalGraph.parse("X -> Y").to_gml()
 
 
-@pytest.mark.parametrize("name", ["g.txt", "g.graph", "g", "g.model", "g.TXT.gz", "g.gz"])
+@pytest.mark.parametrize("name", ["g.graph", "g", "g.model", "g.TXT.gz"])
 @pytest.mark.parametrize(
     ("text", "has_roles"),
     [
@@ -105,7 +106,7 @@ GML = CausalGraph.parse("X -> Y").to_gml()
         ("network unknown {\n}" + BIF, False),
     ],
 )
-def test_the_content_tells_the_format_where_the_ending_does_not(tmp_path, name, text, has_roles):
+def test_formats_are_detected_by_the_content(tmp_path, name, text, has_roles):
     content = text.encode()
     packed = gzip.compress(content) if name.endswith(".gz") else content
     (tmp_path / name).write_bytes(packed)
@@ -116,7 +117,7 @@ def test_the_content_tells_the_format_where_the_ending_does_not(tmp_path, name, 
 
 
 @pytest.mark.parametrize("name", ["g.bif.gz", "g.BIF.GZ", "g.bif"])
-def test_a_packed_file_is_read_whatever_its_name(tmp_path, name):
+def test_files_may_be_compressed(tmp_path, name):
     (tmp_path / name).write_bytes(gzip.compress(BIF.encode()))
     assert CausalGraph.read(tmp_path / name) == CausalGraph.parse("X -> Y")
     (tmp_path / name).write_bytes(BIF.encode())  # unpacked on the way, as browsers do
@@ -134,97 +135,73 @@ PACKED = gzip.compress(BIF.encode(), mtime=0)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("name", "content", "code", "mentioned"),
     [
-        (
-            "g.png",
-            b"x",
-            "the ending '.png' is unknown and its .*; supported endings are .txt, .graph",
-        ),
-        (
-            "graph",
-            b"A, B",
-            "it has no ending and its content is not a graph.* supported endings are ",
-        ),
-        ("g.toml", b'graph = "A -> B"', "the ending '.toml' is unknown and its content is not a "),
-        ("g.csv.gz", b"A,B\n0,1\n", "the ending '.csv' is unknown"),
-        (
-            "g.bif",
-            b"digraph { A -> B }",
-            "BIF, line 1, column 1: .*; this looks like DOT: rename ",
-        ),
-        (
-            "g.dot",
-            b"dag { A <-> B }",
-            "DOT, line 1, column 1: .*; this looks like dagitty: rename ",
-        ),
-        ("g.dagitty", BIF.encode(), "dagitty, line 2, .*; this looks like BIF: rename the"),
-        ("g.gml", b"digraph { A -> B }", "GML.*; this looks like DOT"),
-        ("g.dot", b"A -> B", "DOT, line 1, column 1: found 'A', expected 'digraph'$"),
-        ("g.txt", b"digraph { A -> }", "DOT, line 1, column 16: found '}', expected"),
-        ("g.txt", b"dag { S [selected] }", "dagitty: S is tagged 'selected'"),
-        ("g.txt", "A -> B".encode("utf-16"), "byte 1 is not UTF-8 text, it looks like UTF-16: "),
-        ("g.bif", b"PK\x03\x04rest", " is compressed with zip: decompress it, or use gzip"),
-        ("g.bif.gz", PACKED[:40], "the compressed file is truncated: copy it again"),
-        (
-            "g.bif.gz",
-            PACKED[:40] + b"?" + PACKED[41:],
-            "the compressed file is damaged: copy it again",
-        ),
-        ("g.bif.gz", PACKED + b"?", "the compressed file is damaged"),
-        ("g.bif.gz", gzip.compress(b"", mtime=0), "the file is empty"),
-        ("g.bif.gz", gzip.compress(PACKED, mtime=0), "byte 2 is not UTF-8 text"),
-        ("g.txt", b"A -> \xff", "byte 6 is not UTF-8 text: save the file as UTF-8"),
-        ("g.bif", b"", "the file is empty"),
-        ("g.dot", b" \n\t\n", "the file is empty"),
-        ("g.txt", b"A -> B -> A", "the graph has a cycle"),
+        ("g.png", b"x", "unsupported-format", "the ending '.png' is unknown"),
+        ("graph", b"A, B", "unsupported-format", "it has no ending"),
+        ("g.toml", b'graph = "A -> B"', "unsupported-format", "'.toml'"),
+        ("g.csv.gz", b"A,B\n0,1\n", "unsupported-format", "'.csv'"),
+        ("g.bif", b"digraph { A -> B }", "syntax-error", "this looks like DOT"),
+        ("g.dot", b"dag { A <-> B }", "syntax-error", "this looks like dagitty"),
+        ("g.dagitty", BIF.encode(), "syntax-error", "this looks like BIF"),
+        ("g.gml", b"digraph { A -> B }", "syntax-error", "this looks like DOT"),
+        ("g.dot", b"A -> B", "syntax-error", "DOT, line 1, column 1: found 'A'"),
+        ("g.txt", b"digraph { A -> }", "syntax-error", "DOT, line 1, column 16: found '}'"),
+        ("g.txt", b"dag { S [selected] }", "invalid-role", "S is tagged 'selected'"),
+        ("g.txt", "A -> B".encode("utf-16"), "invalid-encoding", "UTF-16"),
+        ("g.txt", b"A -> \xff", "invalid-encoding", "byte 6"),
+        ("g.bif", b"PK\x03\x04rest", "unsupported-format", "zip"),
+        ("g.bif.gz", PACKED[:40], "damaged-file", "truncated"),
+        ("g.bif.gz", PACKED[:40] + b"?" + PACKED[41:], "damaged-file", "damaged"),
+        ("g.bif.gz", PACKED + b"?", "damaged-file", "damaged"),
+        ("g.bif.gz", gzip.compress(b"", mtime=0), "empty-file", "empty"),
+        ("g.bif.gz", gzip.compress(PACKED, mtime=0), "invalid-encoding", "byte 2"),
+        ("g.bif", b"", "empty-file", "empty"),
+        ("g.dot", b" \n\t\n", "empty-file", "empty"),
+        ("g.txt", b"A -> B -> A", "cyclic-graph", "cycle"),
     ],
 )
-def test_unreadable_files(tmp_path, name, content, message):
+def test_errors_of_files(tmp_path, name, content, code, mentioned):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DowiseError, match=f"{name}:? ?{message}") as caught:
+    with raises_code(code, name, mentioned) as caught:
         read_structure(tmp_path / name)
     assert "\n" not in str(caught.value)
 
 
-def test_a_packed_file_that_never_ends_is_refused(tmp_path, monkeypatch):
+def test_errors_of_paths(tmp_path):
+    for name in ("g.txt", "g.unknown"):
+        with raises_code("file-not-found", name):
+            read_structure(tmp_path / name)
+    with raises_code("not-a-file", tmp_path.name):
+        read_structure(tmp_path)
+
+
+def test_files_that_are_too_large_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("dowise._core.files.MAX_BYTES", 2**20)
     (tmp_path / "g.txt.gz").write_bytes(gzip.compress(b"A -> B\n" + b" " * 2**20))
-    with pytest.raises(DowiseError, match=r"g\.txt\.gz: larger than 256 MB when decompressed"):
-        CausalGraph.read(tmp_path / "g.txt.gz")
-    with pytest.raises(DowiseError, match="/dev/zero yields more than 256 MB: use a file instead"):
-        CausalGraph.read("/dev/zero")
+    for path in (tmp_path / "g.txt.gz", "/dev/zero"):
+        with raises_code("too-large", str(path)):
+            CausalGraph.read(path)
 
 
-def test_a_pipe_is_read_and_a_device_without_content_is_empty():
+def test_pipes_are_read_and_empty_devices_are_refused():
     reader, writer = os.pipe()
     os.write(writer, b"dag { X -> Y }")
     os.close(writer)
     assert CausalGraph.read(f"/dev/fd/{reader}") == CausalGraph.parse("X -> Y")
     os.close(reader)
-    with pytest.raises(DowiseError, match="/dev/null: the file is empty"):
+    with raises_code("empty-file", "/dev/null"):
         CausalGraph.read("/dev/null")
 
 
-@pytest.mark.parametrize("name", ["g.txt", "g.unknown"])
-def test_a_missing_file(tmp_path, name):
-    with pytest.raises(DowiseError, match=f"{name}: there is no such file"):
-        read_structure(tmp_path / name)
-
-
-def test_a_folder(tmp_path):
-    with pytest.raises(DowiseError, match=f"{tmp_path.name} is a folder"):
-        read_structure(tmp_path)
-
-
-def test_a_syntax_error_names_the_file_and_keeps_its_place(tmp_path):
+def test_a_syntax_error_has_the_file_and_the_position(tmp_path):
     (tmp_path / "g.dot").write_text("digraph {\n A -- B }")
     with pytest.raises(InputSyntaxError, match=r"^.*g\.dot: DOT, line 2, column 4: ") as caught:
         read_structure(tmp_path / "g.dot")
     assert (caught.value.line, caught.value.column) == (2, 4)
 
 
-def test_heavy_libraries_wait_until_they_are_needed():
+def test_importing_formats_does_not_load_parsers():
     script = (
         "import sys, dowise.graph.formats\n"
         "print({'lark', 'networkx', 'numpy'} & {*sys.modules} or 'none')"
