@@ -29,10 +29,10 @@ from dowise.problem import (
     Problem,
     describe_costs,
     describe_edge_priors,
+    explain_excluded_arms,
     parse_problem,
     problem_text,
     toml,
-    explain_excluded_arms,
 )
 from dowise_web.sandbox import BadInputError, Progress
 
