@@ -3,7 +3,7 @@
 from _panels import main
 
 PANELS = ["missing-arrow", "missing-cause", "missing-arrow-7", "right-graph"]
-SAYS = (
+CLAIM = (
     "with an arrow missing, policies that believe their graph lose without end; the soft graph "
     "(`soft=0.1`: every edge that might be missing is doubtful) loses at most half of that, and "
     "less than a policy without a graph. Where a hidden cause is missing, or nothing is, it costs "
@@ -17,4 +17,4 @@ SAYS = (
 )
 
 if __name__ == "__main__":
-    main("wrong_graphs", "Wrong graphs", SAYS, PANELS)
+    main("wrong_graphs", "Wrong graphs", CLAIM, PANELS)

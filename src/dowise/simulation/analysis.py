@@ -1,7 +1,6 @@
-"""From a table of results to numbers: curves, final regrets, paired differences, verdicts.
+"""Statistics of a table of results: curves, final regrets, paired differences, verdicts.
 
-Reads nothing but the table that a race wrote. Intervals are Student's, at 95 %; of fewer than ten
-trials nothing is concluded.
+Intervals are Student's, at 95 %. There is no verdict from fewer than ten trials.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from dowise.errors import import_extra
 if TYPE_CHECKING:
     import pandas
 
-FEWEST_TRIALS = 10
+MIN_TRIALS = 10  # for a verdict
 Measure = Literal["regret", "expected"]
-"""What is compared: regret under the true CPTs, or what the posterior expects of it."""
+"""Regret under the true CPTs, or expected regret under the posterior."""
 Verdict = Literal["holds", "does not hold", "not shown"]
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A mean over trials with its standard error."""
+    """Mean over trials with its standard error."""
 
     mean: float
     error: float
@@ -61,46 +60,54 @@ class RegretCurve:
 
 
 @dataclass(frozen=True)
-class Claimed:
-    """Claim that one policy has less regret than another, or than a multiple of it."""
+class Claim:
+    """Claim that policy `less` has less regret than policy `more`, or than a multiple of it."""
 
     less: str
     more: str
     times: float = 1.0
 
-    def judged(self, final: pandas.DataFrame, expected: pandas.DataFrame | None = None) -> Claim:
-        """Judge the claim by final regrets, a column per policy, and by expected ones, if any."""
-        of_expected = None if expected is None else self._paired(expected)
-        return Claim(self.less, self.more, self._paired(final), self.times, of_expected)
-
-    def _paired(self, final: pandas.DataFrame) -> Spread:
-        return spread_of(final[self.less].to_numpy() - self.times * final[self.more].to_numpy())
+    def judge(
+        self, final: pandas.DataFrame, expected: pandas.DataFrame | None = None
+    ) -> JudgedClaim:
+        """Return the paired differences in tables of final regrets, with a column per policy."""
+        differences = [
+            None if table is None else spread_of(table[self.less] - self.times * table[self.more])
+            for table in (final, expected)
+        ]
+        assert differences[0] is not None
+        return JudgedClaim(self.less, self.more, differences[0], self.times, differences[1])
 
 
 @dataclass(frozen=True)
-class Claim:
-    """Claim with the paired differences by which it is judged.
+class JudgedClaim:
+    """Claim with the paired differences that decide about it.
 
-    One of the two measures decides, and which one does not depend on what they say: expected regret
-    where the race has it, else the regret under the true CPTs.
+    Expected regret decides if the simulation computed it, otherwise the regret under the true CPTs:
+    the measure does not depend on the results.
+
+    Attributes
+    ----------
+    difference
+        Regret of `less` minus `times` that of `more`, in the same worlds.
+    expected
+        The same difference of expected regrets, if they were computed.
     """
 
     less: str
     more: str
     difference: Spread
-    """Regret of `less` minus `times` that of `more`, in the same worlds."""
     times: float = 1.0
     expected: Spread | None = None
-    """The same of expected regret, where the race has it."""
 
     @property
-    def decides(self) -> Spread:
-        """Difference by which the claim is judged."""
+    def deciding(self) -> Spread:
+        """The difference by which the claim is judged."""
         return self.difference if self.expected is None else self.expected
 
     @property
     def measure(self) -> Measure:
-        """Measure of the difference: regret or expected regret."""
+        """Measure of the deciding difference."""
         return "regret" if self.expected is None else "expected"
 
     @property
@@ -113,16 +120,16 @@ class Claim:
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict: "holds", "does not hold" or "not shown", by the interval of the difference."""
-        if self.decides.trials < FEWEST_TRIALS:
+        """Verdict by the interval of the deciding difference."""
+        if self.deciding.trials < MIN_TRIALS:
             return "not shown"
-        low, high = self.decides.interval
+        low, high = self.deciding.interval
         return "holds" if high < 0 else "does not hold" if low > 0 else "not shown"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The final regret of one policy on one problem, over trials."""
+    """Final regret of one policy on one problem, over trials."""
 
     problem: str
     policy: str
@@ -142,11 +149,11 @@ class Standing:
 
 @dataclass(frozen=True)
 class Difference:
-    """The final regret of a policy less that of another, in the same worlds of one problem."""
+    """Final regret of `policy` minus that of `baseline`, in the same worlds of one problem."""
 
     problem: str
     policy: str
-    than: str
+    baseline: str
     difference: Spread
 
     def as_dict(self) -> dict[str, Any]:
@@ -156,7 +163,7 @@ class Difference:
         return {
             "problem": self.problem,
             "policy": self.policy,
-            "than": self.than,
+            "than": self.baseline,
             "mean": self.difference.mean,
             "standard_error": self.difference.error if several else None,
             "low": low,
@@ -187,53 +194,43 @@ def curves(
     return by_policy
 
 
-def claims(
-    final: pandas.DataFrame,
-    claimed: Sequence[Claimed] | None = None,
-    expected: pandas.DataFrame | None = None,
-) -> list[Claim]:
-    """Judge claims; by default the paper's: IDS below TS, TS below every baseline.
-
-    Columns are policies; `expected` is a table of expected regrets, where there is one.
-    """
-    if claimed is None:
-        policies = {*final.columns}
-        pairs = [("ids", "ts")] if {"ids", "ts"} <= policies else []
-        if "ts" in policies:
-            pairs += [("ts", other) for other in final.columns if other not in ("ids", "ts")]
-        claimed = [Claimed(less, more) for less, more in pairs]
-    return [claim.judged(final, expected) for claim in claimed]
+def paper_claims(policies: Sequence[str]) -> list[Claim]:
+    """Return the claims of the paper about these policies: IDS < TS, and TS < every baseline."""
+    if "ts" not in policies:
+        return []
+    claims = [Claim("ids", "ts")] if "ids" in policies else []
+    return claims + [Claim("ts", policy) for policy in policies if policy not in ("ids", "ts")]
 
 
 def standings(final: pandas.DataFrame, measure: Measure = "regret") -> list[Standing]:
     """Summarise every policy on every problem, from the table of `Result.final`.
 
-    Trials of a race that is still under way are left out where they are missing.
+    Trials that a running simulation has not finished yet are omitted.
     """
     return [
-        Standing(problem, policy, spread_of(own[policy].dropna()), measure)
-        for problem, own in _by_problem(final)
+        Standing(problem, policy, spread_of(table[policy].dropna()), measure)
+        for problem, table in _by_problem(final)
         for policy in final.columns
-        if own[policy].notna().any()
+        if table[policy].notna().any()
     ]
 
 
 def differences(final: pandas.DataFrame, all_pairs: bool = False) -> list[Difference]:
-    """Compare every other policy with the first, per problem, in the trials that both have.
+    """Compare each policy with the first one, per problem, in the trials that both have.
 
-    With `all_pairs` every policy against each of those before it.
+    With `all_pairs`, compare each policy with all policies before it.
     """
     pairs = [
-        (policy, than)
-        for i, than in enumerate(final.columns)
+        (policy, baseline)
+        for i, baseline in enumerate(final.columns)
         for policy in final.columns[i + 1 :]
         if all_pairs or not i
     ]
     return [
-        Difference(problem, policy, than, spread_of(paired))
-        for problem, own in _by_problem(final)
-        for policy, than in pairs
-        if len(paired := (own[policy] - own[than]).dropna())
+        Difference(problem, policy, baseline, spread_of(paired))
+        for problem, table in _by_problem(final)
+        for policy, baseline in pairs
+        if len(paired := (table[policy] - table[baseline]).dropna())
     ]
 
 

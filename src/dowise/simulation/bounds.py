@@ -1,4 +1,4 @@
-"""The regret bounds of the paper for a given problem: sections 5 and 6, with numbers.
+"""Regret bounds of the paper (sections 5 and 6) as numbers for a given problem.
 
 The inputs are the prior probability p*(a) that an arm is best in a context, and the entropy H(Π*)
 of the map from contexts to best arms, both from posterior draws at the prior; for Theorems 1 and 2
@@ -6,9 +6,9 @@ also one run of Thompson Sampling in a world drawn from the prior. Draws of two 
 same seed have the same CPTs, so the best arms of all contexts under one draw make one map.
 
 In each round of the run the information ratio and γ_t are computed from N fresh draws. A ratio from
-few draws is too small, because the estimate of g is too large; so the rounds with the largest ones
-are kept, and estimated again with more draws. All draws are made in blocks: progress is reported,
-Ctrl-C ends the call promptly, and of each draw only its best arm is kept.
+few draws is too small, because the estimate of g is too large; so the rounds with the largest
+ratios are estimated again with more draws. All draws are made in blocks: progress is reported,
+Ctrl-C ends the call promptly, and only the best arm of each draw is kept.
 
 With `certify`, E[Σ cert_t] (docs/certificate.md) is the mean over trials of `certified-ids`, each
 in a world of its own; the upper limit covers the number of trials and the error of H(Π*).
@@ -71,7 +71,7 @@ from dowise.simulation.trial import make_world, run_trial
 
 MAX_CONTEXTS = 1024
 _MAX_CONTEXT_COLUMNS = 4  # of the table of p*
-# As in the paper, or so many for each arm: then a p* of 1/K is known to a tenth.
+# The paper's number of draws, or this many for each arm, which gives a p* of 1/K to a tenth.
 SAMPLES, SAMPLES_PER_ARM = 50_000, 100
 POLICY_SAMPLES = 1000
 TRIALS = 100  # of `certified-ids`
@@ -79,49 +79,69 @@ MIN_TRIALS = 10  # for the expansion of Student's quantile
 P_BEST_CONFIDENCE = 0.999  # of the radius around p*(a), as in section 6
 CERTIFIED_CONFIDENCE = 0.95  # of the upper limit of the certified bound
 MIN_DRAWS_PER_KIND = 10  # with fewer for each arm or map, an entropy can't be trusted
-MAX_SAMPLES = 50_000_000  # whose best arms take 2 GB while they are counted
+MAX_SAMPLES = 50_000_000  # their best arms take 2 GB while they are counted
 MAX_SEARCHED_SAMPLES = 1e15  # end of the search for the N from which intervals are informative
-SEARCH_STEPS = 32  # of that search, each of which counts as a hundredth of the draws
+SEARCH_STEPS = 32  # steps of that search; each counts as a hundredth of the draws
 STEEPEST_ROUNDS = 5  # rounds of the run whose ratio is estimated again with more draws
 PROGRESS_INTERVAL = 0.1  # seconds between two calls of `progress`
 
 Progress = Callable[[str, int, int], None]
-"""Called with the current step, how much of it is done, and how much there is."""
+"""Called with the name of the current step, its finished work and its total work."""
 State = tuple[dict[str, str], Belief]
 
 
 @dataclass(frozen=True, eq=False)
 class ThompsonRun:
-    """Figures of one run of Thompson Sampling, from N fresh draws in each round."""
+    """Figures of one run of Thompson Sampling, from N fresh draws in each round.
+
+    Attributes
+    ----------
+    largest_ratio
+        The largest information ratio Ψ_t of Thompson Sampling: a measurement, not a bound.
+    gamma_low, gamma_high
+        Σγ_t from below and from above.
+    infinite_rounds
+        Number of rounds in which γ_t is infinite.
+    vacuous_rounds
+        Number of rounds in which Lemma 4 gives no more than 0 ≤ g ≤ log r for any arm.
+    steepest
+        Contexts and beliefs at which Ψ_t was largest, to be estimated again with more draws.
+    """
 
     largest_ratio: float
-    """The largest information ratio Ψ_t of Thompson Sampling; a measurement of one run."""
     gamma_low: float
-    """Σγ_t from below, and from above."""
     gamma_high: float
     infinite_rounds: int
-    """Rounds in which γ_t is infinite."""
     vacuous_rounds: int
-    """Rounds in which Lemma 4 says of no arm more than 0 ≤ g ≤ log r."""
     steepest: tuple[State, ...] = ()
-    """Where Ψ_t was largest by N draws: the context and the belief, to look at more closely."""
 
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """Certificates of `certified-ids` over some trials, for rewards in [0, 1]."""
+    """Certificates of `certified-ids` over some trials, for rewards in [0, 1].
+
+    Attributes
+    ----------
+    lam
+        λ of the policy.
+    sums
+        Σ cert_t of every trial.
+    share
+        Share of rounds in which the draws certified the choice of IDS.
+    bound_of_zero
+        The bound if all certificates were 0: λH(Π*) + δ'(span + λ log r).
+    entropy_error
+        Standard error of the estimate of H(Π*).
+    regrets
+        Regret of every trial: a measurement, not a bound.
+    """
 
     lam: float
     sums: FloatArray
-    """Σ cert_t of every trial."""
     share: float
-    """The share of rounds in which draws certified what IDS would play."""
     bound_of_zero: float
-    """The bound if all certificates were 0: λH(Π*) + δ'(span + λ log r)."""
     entropy_error: float
-    """The standard error of the estimate of H(Π*)."""
     regrets: FloatArray
-    """What every trial did cost: a measurement, no bound."""
 
     @property
     def mean(self) -> float:
@@ -136,7 +156,7 @@ class Certified:
         return self.mean + _upper_quantile(trials - 1) * error
 
     def as_dict(self) -> dict[str, float]:
-        """Return every figure by its name."""
+        """Return the JSON data."""
         return {
             "certified_bound": self.bound,
             "certified_mean": self.mean,
@@ -149,32 +169,51 @@ class Certified:
 
 @dataclass(frozen=True, eq=False)
 class Bounds(Documented):
-    """Every figure by its own name; `as_dict` is what `dowise bounds --json` prints."""
+    """Result of `bounds`.
+
+    Attributes
+    ----------
+    problem, horizon, samples, policy_samples, delta, seed
+        The arguments.
+    contexts
+        All contexts of the problem.
+    p_best
+        Probability p*(a) at the prior: (contexts, arms).
+    entropy, entropy_error
+        H(Π*) in nats, with its standard error.
+    maps_seen
+        Number of different maps from context to best arm among the draws.
+    is_joint
+        True if `entropy` is that of the joint map; else it is the sum over contexts, which is never
+        smaller.
+    run
+        Figures of a run of Thompson Sampling.
+    samples_for_some, samples_for_all
+        Number of draws N from which the lower bound on some arm's g, or on every arm's, is positive
+        at the prior. The latter is infinite if there are unresolved arms.
+    unresolved
+        Number of arms whose g at the prior is too small to be distinguished from 0.
+    certified
+        Certificates of `certified-ids`, if requested.
+    """
 
     problem: Problem
     horizon: int
     samples: int
     policy_samples: int
     delta: float
-    """δ', with which all intervals of the run together may fail; not the regret Δ."""
     seed: int
     contexts: tuple[dict[str, str], ...]
     p_best: FloatArray
-    """p*(a) at the prior: (contexts, arms)."""
     entropy: float
     entropy_error: float
     maps_seen: int
     is_joint: bool
-    """Whether the entropy is that of the joint map, or else the sum over contexts, at least it."""
     run: ThompsonRun
     samples_for_some: float
-    """The N from which the lower bound on some arm's g is positive, at the prior."""
     samples_for_all: float
-    """The N from which all of them are, so that γ_t is finite; infinite where `unresolved`."""
     unresolved: int
-    """Arms whose g at the prior is too small to be told from 0 with so many draws."""
     certified: Certified | None = None
-    """What `certified-ids` certifies, where that was asked for."""
 
     @property
     def arms(self) -> int:
@@ -198,21 +237,21 @@ class Bounds(Documented):
 
     @property
     def coefficient(self) -> float:
-        """√(K/2 · H): what Corollary 2 multiplies √T by."""
+        """√(K/2 · H), the factor of √T in Corollary 2."""
         return corollary_2(self.arms, self.entropy, 1)
 
     @property
     def worst_coefficient(self) -> float:
-        """√(K/2 · |C| log K): what Corollary 1 multiplies √T by."""
+        """√(K/2 · |C| log K), the factor of √T in Corollary 1."""
         return corollary_1(self.arms, len(self.contexts), 1)
 
     @property
     def saving(self) -> float:
-        """By which share the coefficient is below the worst one."""
+        """Share by which the coefficient is below the worst one."""
         return 1 - self.coefficient / self.worst_coefficient if self.worst_coefficient else 0.0
 
     def values(self) -> dict[str, float]:
-        """Bounds on the Bayesian regret after T rounds, by name, for rewards in [0, 1]."""
+        """Return bounds on the Bayesian regret after T rounds by name, for rewards in [0, 1]."""
         k, t = self.arms, self.horizon
         return {
             "corollary_1": corollary_1(k, len(self.contexts), t),
@@ -224,19 +263,14 @@ class Bounds(Documented):
         }
 
     def document(self) -> Document:
-        """Return p*, H(Π*), every bound beside the worst case, and what the intervals are worth."""
+        """Return p*, H(Π*), the bounds beside the worst case, and the figures of the intervals."""
         return Document(tuple(_document_blocks(self)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data; infinity is the text "inf"."""
-        figures = {**self._inputs(), **self._prior_figures(), **self._run_figures()}
-        if self.certified is not None:
-            figures |= self.certified.as_dict()
-        spoken: dict[str, Any] = to_json(figures)
-        return spoken
-
-    def _inputs(self) -> dict[str, Any]:
-        return {
+        values, run = self.values(), self.run
+        worst = values["corollary_1"]
+        figures = {
             "problem": self.problem.name,
             "horizon": self.horizon,
             "samples": self.samples,
@@ -246,12 +280,6 @@ class Bounds(Documented):
             "arms": self.arms,
             "contexts": len(self.contexts),
             "arm_names": [str(arm) for arm in self.problem.arms],
-        }
-
-    def _prior_figures(self) -> dict[str, Any]:
-        values = self.values()
-        worst = values["corollary_1"]
-        return {
             "p_best": self.p_best.mean(axis=0).tolist(),
             "p_best_by_context": [
                 {"context": context, "p_best": row.tolist()}
@@ -269,11 +297,6 @@ class Bounds(Documented):
             "saving": self.saving,
             **values,  # for rewards in [0, 1]
             "of_worst_case": {name: x / worst if worst else 1.0 for name, x in values.items()},
-        }
-
-    def _run_figures(self) -> dict[str, Any]:
-        run = self.run
-        return {
             "largest_ratio": run.largest_ratio,
             "worst_ratio": self.arms / 2,
             "gamma_sum": run.gamma_high,
@@ -283,7 +306,10 @@ class Bounds(Documented):
             "samples_for_some_lower_bound": self.samples_for_some,
             "samples_for_every_lower_bound": self.samples_for_all,
             "unresolved_arms": self.unresolved,
+            **({} if self.certified is None else self.certified.as_dict()),
         }
+        data: dict[str, Any] = to_json(figures)
+        return data
 
 
 def bounds(
@@ -297,84 +323,106 @@ def bounds(
     certify: bool = False,
     trials: int | None = None,
 ) -> Bounds:
-    """Every bound of the paper for this problem at its prior, uniform unless told.
+    """Compute the bounds of the paper for a problem at its prior.
 
-    `samples` draws for p* and H(Π*), unless told 50,000, or 100 for each arm where that is more;
-    `policy_samples` (N) draws in each round of the run, unless told 1000, or 10 for each arm, with
-    the intervals of Lemmas 3 and 4 at level delta / (2·horizon·K). `progress` is told what is being
-    done, how much of it is, and how much there is. With `certify` also the bound of
-    docs/certificate.md, from so many `trials` of "certified-ids", 100 unless told.
+    Parameters
+    ----------
+    problem
+        The problem, with its prior.
+    horizon
+        Number of rounds T.
+    samples
+        Draws for p* and H(Π*). Defaults to 50,000, or to 100 for each arm if that is more.
+    policy_samples
+        Draws N in each round of the run. Defaults to 1000, or to 10 for each arm if that is more.
+    delta
+        Probability δ' that any interval of the run may fail; the intervals of Lemmas 3 and 4 have
+        the level delta / (2·horizon·K).
+    seed
+        Random seed.
+    progress
+        Called with the name of the current step, its finished work and its total work.
+    certify
+        Compute the bound of docs/certificate.md too.
+    trials
+        Trials of "certified-ids" for that bound. Defaults to 100.
+
+    Returns
+    -------
+    Bounds
+        All bounds, and the figures they are computed from.
+
+    Raises
+    ------
+    DowiseError
+        If an argument is invalid, or the problem has more than 1,024 contexts.
+
+    Examples
+    --------
+    >>> from dowise import load_problem
+    >>> from dowise.simulation import bounds
+    >>> result = bounds(load_problem("task1"), 10, samples=1000, policy_samples=100)
+    >>> result.arms, result.values()["corollary_2"] < result.values()["corollary_1"]
+    (3, True)
     """
     horizon = check_integer("horizon", horizon, 1, MAX_ROUNDS)
     arms = len(problem.arms)
-    samples = _checked_draws("samples", samples, arms, max(SAMPLES, SAMPLES_PER_ARM * arms))
-    policy_samples = _checked_draws(
-        "policy_samples", policy_samples, arms, max(POLICY_SAMPLES, MIN_DRAWS_PER_KIND * arms)
-    )
-    failure, seed = check_fraction("delta", delta), check_integer("seed", seed, 0)
-    trials = _checked_trials(trials, check_flag("certify", certify))
-    belief = Belief(problem)
-    contexts = tuple(_contexts(problem))
-    level = failure / (2 * horizon * arms)
-    prior = _estimate_prior(belief, contexts, samples, level, seed, progress)
+    if samples is None:
+        samples = max(SAMPLES, SAMPLES_PER_ARM * arms)
+    if policy_samples is None:
+        policy_samples = max(POLICY_SAMPLES, MIN_DRAWS_PER_KIND * arms)
+    samples = _check_draws("samples", samples, arms)
+    policy_samples = _check_draws("policy_samples", policy_samples, arms)
+    delta, seed = check_fraction("delta", delta), check_integer("seed", seed, 0)
+    if not check_flag("certify", certify) and trials is not None:
+        raise DowiseError(f"trials={trials!r} requires `certify`", code="unused-option")
+    trials = check_integer("trials", TRIALS if trials is None else trials, MIN_TRIALS)
+    contexts = _contexts(problem)
+    level = delta / (2 * horizon * arms)
+    prior = _estimate_prior(Belief(problem), contexts, samples, level, seed, progress)
     is_joint = samples >= MIN_DRAWS_PER_KIND * len(prior.maps)
     entropy, error = (
         map_entropy(prior.maps) if is_joint else _summed_entropy(prior.p_best * samples)
     )
     entropy = min(entropy, len(contexts) * log(arms))  # the correction may overshoot
     run = run_thompson(problem, horizon, policy_samples, level, seed, progress)
-    run = _refine_ratio(run, prior.ratio, samples, seed, progress)
+    meter = ProgressMeter(progress, "the steepest rounds again", len(run.steepest) * samples)
+    ratios = [
+        thompson_ratio(estimate_arms(belief, context, samples, seed, meter))
+        for context, belief in run.steepest
+    ]
     certified = None
     if certify:
         certified = run_certified(
-            problem, horizon, policy_samples, failure, trials, seed, (entropy, error), progress
+            problem, horizon, policy_samples, delta, trials, seed, (entropy, error), progress
         )
     return Bounds(
-        problem,
-        horizon,
-        samples,
-        policy_samples,
-        failure,
-        seed,
-        contexts,
-        prior.p_best,
-        entropy,
-        error,
-        len(prior.maps),
-        is_joint,
-        run,
-        prior.some,
-        inf if prior.unresolved else prior.every,
-        prior.unresolved,
-        certified,
+        problem=problem,
+        horizon=horizon,
+        samples=samples,
+        policy_samples=policy_samples,
+        delta=delta,
+        seed=seed,
+        contexts=contexts,
+        p_best=prior.p_best,
+        entropy=entropy,
+        entropy_error=error,
+        maps_seen=len(prior.maps),
+        is_joint=is_joint,
+        run=replace(run, largest_ratio=max([prior.ratio, *ratios])),
+        samples_for_some=prior.samples_for_some,
+        samples_for_all=inf if prior.unresolved else prior.samples_for_all,
+        unresolved=prior.unresolved,
+        certified=certified,
     )
 
 
-def _refine_ratio(
-    run: ThompsonRun, ratio: float, samples: int, seed: int, progress: Progress | None
-) -> ThompsonRun:
-    """Return the run with its largest ratio from more draws; at least that of the prior."""
-    meter = ProgressMeter(progress, "the steepest rounds again", len(run.steepest) * samples)
-    again = [estimate_arms(then, context, samples, seed, meter) for context, then in run.steepest]
-    return replace(run, largest_ratio=max([ratio, *map(thompson_ratio, again)]))
-
-
-def _checked_trials(given: int | None, is_wanted: bool) -> int:
-    if given is not None and not is_wanted:
+def _check_draws(name: str, value: int, arms: int) -> int:
+    number = check_integer(name, value, 1, MAX_SAMPLES)
+    minimum = MIN_DRAWS_PER_KIND * arms
+    if number < minimum:
         raise DowiseError(
-            f"trials={given!r} requires `certify`",
-            code="unused-option",
-        )
-    return check_integer("trials", TRIALS if given is None else given, MIN_TRIALS)
-
-
-def _checked_draws(name: str, given: int | None, arms: int, needed: int) -> int:
-    """Return the number of draws: the argument, or what the problem needs."""
-    number = check_integer(name, needed if given is None else given, 1, MAX_SAMPLES)
-    least = MIN_DRAWS_PER_KIND * arms
-    if number < least:
-        raise DowiseError(
-            f"{name}={number} must be at least {least:,} "
+            f"{name}={number} must be at least {minimum:,} "
             f"({MIN_DRAWS_PER_KIND} for each arm) to be meaningful; by default there are enough",
             code="invalid-number",
         )
@@ -386,16 +434,14 @@ class _PriorEstimates:
     """Estimates from draws of the prior, over all contexts."""
 
     p_best: FloatArray
-    """p*(a): (contexts, arms)."""
     maps: IntArray
-    """How many draws have each map from context to best arm that was seen."""
+    """Number of draws of each map from context to best arm that occurs."""
     ratio: float
     """The largest information ratio of Thompson Sampling."""
-    some: float
-    """The N from which the lower bound on some arm's g is positive, and that on every arm's."""
-    every: float
+    samples_for_some: float
+    samples_for_all: float
     unresolved: int
-    """Arms whose g may be nothing but noise, in the worst context."""
+    """Number of arms whose g may be noise only, in the worst context."""
 
 
 def _estimate_prior(
@@ -409,103 +455,101 @@ def _estimate_prior(
     arms = len(belief.problem.arms)
     p_best: list[FloatArray] = []
     maps: IntArray | int = 0
-    ratio, some, every, unresolved = 0.0, inf, 1.0, 0
-    each = samples + SEARCH_STEPS * (samples // 100)
-    meter = ProgressMeter(progress, "p* and H(Π*) before anything was seen", len(contexts) * each)
+    ratio, for_some, for_all, unresolved = 0.0, inf, 1.0, 0
+    work = samples + SEARCH_STEPS * (samples // 100)
+    meter = ProgressMeter(progress, "p* and H(Π*) before anything was seen", len(contexts) * work)
     for i, context in enumerate(contexts):
-        found = estimate_arms(belief, context, samples, seed, meter)
-        p_best.append(found.best)
-        maps = np.unique(maps * arms + found.winners, return_inverse=True)[1]
-        ratio = max(ratio, thompson_ratio(found))
-        unresolved = max(unresolved, int((found.gain < _noise(found)).sum()))
-        some = _samples_for(found, level, np.any, 1.0, some, meter)
-        every = _samples_for(found, level, np.all, every, inf, meter)
-        meter.reach((i + 1) * each)
-    return _PriorEstimates(np.array(p_best), np.bincount(maps), ratio, some, every, unresolved)
+        estimate = estimate_arms(belief, context, samples, seed, meter)
+        p_best.append(estimate.best)
+        maps = np.unique(maps * arms + estimate.winners, return_inverse=True)[1]
+        ratio = max(ratio, thompson_ratio(estimate))
+        values = estimate.outcomes.shape[1]
+        bias = (arms - 1) * (values - 1) / (2 * samples)  # of a gain from this number of draws
+        unresolved = max(unresolved, int((estimate.gain < bias).sum()))
+        for_some = _samples_for(estimate, level, np.any, 1.0, for_some, meter)
+        for_all = _samples_for(estimate, level, np.all, for_all, inf, meter)
+        meter.reach((i + 1) * work)
+    return _PriorEstimates(
+        np.array(p_best), np.bincount(maps), ratio, for_some, for_all, unresolved
+    )
 
 
-def _contexts(problem: Problem) -> Iterator[dict[str, str]]:
+def _contexts(problem: Problem) -> tuple[dict[str, str], ...]:
     domains = [problem.domains[name] for name in problem.context]
     count = prod(len(domain) for domain in domains)
     if count > MAX_CONTEXTS:
         raise DowiseError(
-            f"the problem has {count:,} contexts, and bounds goes through each of at most "
+            f"the problem has {count:,} contexts, and bounds are computed for at most "
             f"{MAX_CONTEXTS:,}: use fewer context variables",
             code="too-large",
         )
-    for labels in product(*domains):
-        yield dict(zip(problem.context, labels, strict=True))
-
-
-def _noise(found: Estimate) -> float:
-    """Return the gain that may be mere bias of an estimate from n draws."""
-    arms, values = found.outcomes.shape
-    return float((arms - 1) * (values - 1) / (2 * found.samples))
+    return tuple(dict(zip(problem.context, labels, strict=True)) for labels in product(*domains))
 
 
 def _summed_entropy(counts: FloatArray) -> tuple[float, float]:
-    """Σ_c H(Π*(c)), an upper bound on the entropy of the map; the errors add up at worst."""
+    """Return Σ_c H(Π*(c)), an upper bound on the entropy of the map, and the sum of the errors."""
     parts = [map_entropy(row) for row in counts]
     return sum(h for h, _ in parts), sum(error for _, error in parts)
 
 
 def _samples_for(
-    found: Estimate,
+    estimate: Estimate,
     level: float,
-    enough: Callable[[BoolArray], np.bool_],
-    least: float,
-    most: float,
+    condition: Callable[[BoolArray], np.bool_],
+    minimum: float,
+    maximum: float,
     meter: ProgressMeter,
 ) -> float:
     """Return the N, to two digits, from which some or all lower bounds of Lemma 4 are positive.
 
-    From one large estimate with the radii that N draws would have; nobody draws 1e8. Not less than
-    `least` and not more than `most`, which other contexts have settled.
+    Lemma 4 is evaluated with the radii of N draws around one estimate, since 1e8 draws would take
+    too long. The result is limited to `minimum` and `maximum`, which other contexts determine.
     """
 
-    def bites(n: float) -> bool:
-        meter.advance(found.samples // 100)
-        return bool(enough(gains_above_0(found, level, ceil(n))))
+    def is_enough(n: float) -> bool:
+        meter.advance(estimate.samples // 100)
+        return bool(condition(gains_above_0(estimate, level, ceil(n))))
 
-    if least == inf or bites(least):
-        return least
-    if not bites(min(most, MAX_SEARCHED_SAMPLES)):
-        return most
-    low, high = log10(least), log10(min(most, MAX_SEARCHED_SAMPLES))
+    if minimum == inf or is_enough(minimum):
+        return minimum
+    if not is_enough(min(maximum, MAX_SEARCHED_SAMPLES)):
+        return maximum
+    low, high = log10(minimum), log10(min(maximum, MAX_SEARCHED_SAMPLES))
     while high - low > 0.002:
         middle = (low + high) / 2
-        low, high = (low, middle) if bites(10**middle) else (middle, high)
+        low, high = (low, middle) if is_enough(10**middle) else (middle, high)
     return float(f"{10**high:.1e}")
 
 
 class ProgressMeter:
-    """Progress of a part of the work, reported at intervals."""
+    """Progress of one step of the work, reported at intervals."""
 
-    def __init__(self, progress: Progress | None, what: str, total: int) -> None:
-        self._progress, self._what, self._total = progress, what, total
-        self._done, self._said = 0, monotonic()
+    def __init__(self, progress: Progress | None, step: str, total: int) -> None:
+        self._progress, self._step, self._total = progress, step, total
+        self._finished, self._last_report = 0, monotonic()
         if progress is not None:
-            progress(what, 0, total)
+            progress(step, 0, total)
 
-    def advance(self, by: int) -> None:
-        """Add to the work that is done."""
-        self.reach(self._done + by)
+    def advance(self, work: int) -> None:
+        """Add finished work."""
+        self.reach(self._finished + work)
 
-    def reach(self, done: int) -> None:
-        """Set the work that is done."""
-        self._done, now = min(done, self._total), monotonic()
-        if self._progress and (now - self._said >= PROGRESS_INTERVAL or self._done == self._total):
-            self._said = now
-            self._progress(self._what, self._done, self._total)
+    def reach(self, finished: int) -> None:
+        """Set the finished work."""
+        self._finished, now = min(finished, self._total), monotonic()
+        is_due = now - self._last_report >= PROGRESS_INTERVAL or self._finished == self._total
+        if self._progress and is_due:
+            self._last_report = now
+            self._progress(self._step, self._finished, self._total)
 
 
 def run_thompson(
     problem: Problem, horizon: int, samples: int, level: float, seed: int, progress: Progress | None
 ) -> ThompsonRun:
-    """Let Thompson Sampling play, and take every round's figures at N = `samples` draws.
+    """Run Thompson Sampling once, and compute the figures of every round from `samples` draws.
 
-    Each interval may fail with probability `level`. `largest_ratio` is left at 0: it takes more
-    draws than these.
+    Each interval may fail with probability `level`. `largest_ratio` is left at 0, since it requires
+    more draws.
     """
     world_seed, run_seed = np.random.SeedSequence(seed).spawn(2)
     world = make_environment(problem, int(world_seed.generate_state(1)[0]))
@@ -514,7 +558,7 @@ def run_thompson(
     rng = np.random.default_rng(run_seed)
     steepest: list[tuple[float, int, State]] = []
     gammas_low, gammas_high, infinite, vacuous = 0.0, 0.0, 0, 0
-    most = log(len(problem.domains[problem.reward]))
+    max_gain = log(len(problem.domains[problem.reward]))
     meter = ProgressMeter(progress, "a run of Thompson Sampling", horizon * samples)
     for t in range(horizon):
         context = world.draw_context(rng)
@@ -523,7 +567,7 @@ def run_thompson(
         if len(steepest) < STEEPEST_ROUNDS or ratio > steepest[0][0]:
             steepest = sorted([*steepest, (ratio, t, (context, belief.copy()))])[-STEEPEST_ROUNDS:]
         gain = gain_interval(estimate, level)
-        vacuous += bool((gain.low == 0).all() and (gain.high == most).all())
+        vacuous += bool((gain.low == 0).all() and (gain.high == max_gain).all())
         low, high = gamma_bracket(delta_interval(estimate, level), gain)
         infinite += isinf(high)
         gammas_low, gammas_high = gammas_low + low, gammas_high + high
@@ -536,19 +580,19 @@ def run_thompson(
 def estimate_arms(
     belief: Belief, context: Context, samples: int, rng: Random, meter: ProgressMeter
 ) -> Estimate:
-    """Estimate Δ, g and p* from n draws."""
+    """Estimate Δ, g and p* from `samples` draws."""
 
-    def measured() -> Iterator[Draws]:
+    def blocks() -> Iterator[Draws]:
         for block in belief.draw_in_blocks(codes, samples, rng):
             meter.advance(block.samples)
             yield block
 
     codes = belief.problem.context_codes(context)
-    return estimate_in_blocks(measured(), belief.problem.payoff, samples)
+    return estimate_in_blocks(blocks(), belief.problem.payoff, samples)
 
 
 def thompson_ratio(estimate: Estimate) -> float:
-    """Ψ of Thompson Sampling, which plays an arm with the probability that it is the best."""
+    """Return Ψ of Thompson Sampling, which plays an arm with the probability that it is best."""
     return float(information_ratio(estimate.best @ estimate.delta, estimate.best @ estimate.gain))
 
 
@@ -562,11 +606,11 @@ def run_certified(
     entropy: tuple[float, float],
     progress: Progress | None = None,
 ) -> Certified:
-    """Let `certified-ids` play n trials; `entropy` is H(Π*) with its standard error."""
+    """Run trials of `certified-ids`; `entropy` is H(Π*) with its standard error."""
     played: list[Played] = []
 
-    def make(own: Problem) -> _RecordedSampling:
-        return _RecordedSampling(own, samples, delta, horizon, tell=played.append)
+    def make(problem: Problem) -> _RecordedSampling:
+        return _RecordedSampling(problem, samples, delta, horizon, on_trial=played.append)
 
     regrets = np.empty(trials)
     worlds = random_worlds(problem, WorldOptions(edges="prior"))
@@ -576,39 +620,40 @@ def run_certified(
         regrets[trial] = run_trial(world, make, horizon, seed, trial).regrets.sum()
         meter.advance(horizon)
     lam = make(problem).lam
-    flat = certified_regret(
+    bound_of_zero = certified_regret(
         lam, entropy[0], 0.0, delta, net_values(problem.payoff, len(problem.arms))
     )
     return Certified(
         lam,
         np.array([run.certificates.sum() for run in played]),
         float(np.mean([run.held.mean() for run in played])),
-        flat,
+        bound_of_zero,
         entropy[1],
         regrets / problem.payoff.span,
     )
 
 
 class _RecordedSampling(CertifiedSampling):
-    """The policy, which tells what it certified."""
+    """The policy, with a callback that gets the certificates of each trial."""
 
-    def __init__(self, problem: Problem, *options: Any, tell: Callable[[Played], None]) -> None:
+    def __init__(self, problem: Problem, *options: Any, on_trial: Callable[[Played], None]) -> None:
         super().__init__(problem, *options)
-        self._tell = tell
+        self._on_trial = on_trial
 
     def compiled_trial(self) -> TrialLoop:
         return self._play
 
     def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         played = self.play_certified(script, rng)
-        self._tell(played)
+        self._on_trial(played)
         return played.arms
 
 
 def _upper_quantile(freedom: int) -> float:
-    """Student's t at CERTIFIED_CONFIDENCE, to a thousandth from nine degrees of freedom on.
+    """Return Student's t at CERTIFIED_CONFIDENCE, to a thousandth from 9 degrees of freedom on.
 
-    By Fisher's expansion around the normal quantile (Abramowitz & Stegun 26.7.5).
+    This is Fisher's expansion around the normal quantile (Abramowitz & Stegun 26.7.5): SciPy is not
+    a dependency of `dowise bounds`.
     """
     z = NormalDist().inv_cdf(CERTIFIED_CONFIDENCE)
     first = (z**3 + z) / 4
@@ -617,13 +662,12 @@ def _upper_quantile(freedom: int) -> float:
 
 
 def _document_blocks(bounds: Bounds) -> Iterator[Block]:
-    """p*, H(Π*), every bound beside the worst case, and what the intervals are worth."""
     problem, contexts = bounds.problem, len(bounds.contexts)
     size = f"{pluralize(bounds.arms, 'arm')}, {pluralize(contexts, 'context')}"
     yield Heading(f"{problem.name or 'The problem'}: {size}, T = {bounds.horizon:,}")
 
     by_context = 1 < contexts <= _MAX_CONTEXT_COLUMNS
-    shares = bounds.p_best if by_context else bounds.p_best.mean(axis=0, keepdims=True)
+    p_best = bounds.p_best if by_context else bounds.p_best.mean(axis=0, keepdims=True)
     heads = ["p*"]
     if by_context:
         heads = [", ".join(f"{k}={v}" for k, v in context.items()) for context in bounds.contexts]
@@ -637,7 +681,7 @@ def _document_blocks(bounds: Bounds) -> Iterator[Block]:
     yield Table(
         ("arm", *heads),
         tuple(
-            (str(arm), *(f"{p:.4f}" for p in shares[:, i])) for i, arm in enumerate(problem.arms)
+            (str(arm), *(f"{p:.4f}" for p in p_best[:, i])) for i, arm in enumerate(problem.arms)
         ),
         right=tuple(heads),
     )
@@ -684,8 +728,8 @@ def _bound_value_blocks(bounds: Bounds) -> Iterator[Block]:
     largest = bounds.horizon * bounds.problem.payoff.largest_regret
     if values["corollary_2"] * span > largest:
         yield Paragraph(
-            f"No more than {largest:,g} can be lost in {bounds.horizon:,} rounds: bounds above "
-            "that say nothing."
+            f"The regret of {bounds.horizon:,} rounds is at most {largest:,g} in any case, so "
+            "larger bounds are vacuous."
         )
     yield Paragraph(
         f"The prior lowers the coefficient of √T from {bounds.worst_coefficient:.4f} to "
@@ -708,20 +752,20 @@ def _describe_intervals(bounds: Bounds) -> str:
             f"γ_t is finite in every round, and its sum is between {_format_bound(run.gamma_low)} "
             f"and {_format_bound(run.gamma_high)}."
         )
-    some = f"from about N = {bounds.samples_for_some:,.0f} on"
-    if isinf(bounds.samples_for_some):
-        some = "for no N"
-    every = f"from about N = {bounds.samples_for_all:,.0f} on"
+    some_arm, every_arm = (
+        "for no N" if isinf(samples) else f"from about N = {samples:,.0f} on"
+        for samples in (bounds.samples_for_some, bounds.samples_for_all)
+    )
     if bounds.unresolved:
-        every = f"perhaps never: of some arms g can't be told from 0 by {bounds.samples:,} draws"
-    elif isinf(bounds.samples_for_all):
-        every = "for no N"
+        every_arm = (
+            f"perhaps never: {bounds.samples:,} draws can't distinguish the g of some arms from 0"
+        )
     return (
         f"With N = {bounds.policy_samples:,} draws per round"
         f"{_per_arm(bounds.policy_samples, bounds)}, Lemma 4 says no more about any arm's "
         f"information gain g than that it is between 0 and log r in {run.vacuous_rounds:,} of "
         f"{rounds:,} rounds; {gamma} Before anything is observed the lower bound on some arm's "
-        f"gain is positive {some}, that of every arm {every}."
+        f"gain is positive {some_arm}, that of every arm {every_arm}."
     )
 
 
@@ -729,8 +773,8 @@ def _describe_certificates(bounds: Bounds, certified: Certified) -> str:
     span, trials = bounds.reward_span, len(certified.sums)
     return (
         f"In {100 * certified.share:.3g} % of the rounds of {trials:,} runs of certified-ids "
-        f"(λ = {certified.lam:.3g}) the draws certified what IDS would play. The bound is the "
-        f"upper limit, at confidence 0.95, that this number of runs leaves; its mean is "
+        f"(λ = {certified.lam:.3g}) the draws certified the choice of IDS. The bound is an upper "
+        f"confidence limit (0.95) over this number of runs; its mean is "
         f"{_format_bound(certified.mean * span)}. The actual regret of these runs is "
         f"{_format_bound(float(certified.regrets.mean()) * span)} on average: a measurement, not a "
         "bound."
@@ -739,8 +783,8 @@ def _describe_certificates(bounds: Bounds, certified: Certified) -> str:
 
 def _per_arm(draws: int, bounds: Bounds) -> str:
     """Explain a default number of draws that follows from the number of arms."""
-    each = draws // bounds.arms
-    return f", {each} per arm" if draws == each * bounds.arms and each in (10, 100) else ""
+    draws_per_arm, remainder = divmod(draws, bounds.arms)
+    return f", {draws_per_arm} per arm" if not remainder and draws_per_arm in (10, 100) else ""
 
 
 def _format_share(value: float, whole: float) -> str:

@@ -5,10 +5,10 @@ The worker pool is our own code: with joblib's loky the test
 our process group and print tracebacks if Ctrl-C comes while they start; they also survive a killed
 parent.
 
-A worker is a Python process in a process group of its own, so that Ctrl-C at a terminal reaches it
-only through this process. It ends when the pipe to it is closed, which the operating system does
-however this process ends. Messages are pickled and sent through the standard streams: a request is
-(task, jobs), where task is None for the one sent before; a task is (working directory, pickled
+A worker is a Python process in a separate process group, so that Ctrl-C at a terminal reaches it
+only through this process. It ends when its pipe is closed, which the operating system does however
+this process ends. Messages are pickled and sent through the standard streams: a request is
+(task, jobs), where task is None to repeat the previous one; a task is (working directory, pickled
 function); a response is (succeeded, results or error, traceback).
 """
 
@@ -42,7 +42,7 @@ JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")
 
 IDLE_TIMEOUT = 300.0  # seconds that an idle worker is kept for the next run
-HEAD_START = 1.0  # seconds of work before workers are started: about what starting one takes
+HEAD_START = 1.0  # seconds of work before workers are started; starting one takes about as long
 
 _WORKER_DIED = (
     "a worker died, perhaps out of memory: finished jobs are kept; run it again to resume"
@@ -73,8 +73,8 @@ def run_jobs(
 ) -> Generator[tuple[JobT, ResultT], None, None]:
     """Run jobs and yield each with its result, in order of completion.
 
-    Close the generator to cancel the rest. The first jobs run in this process, so that short runs
-    start no worker.
+    Close the generator to cancel the remaining jobs. The first jobs run in this process, so that
+    short runs start no worker.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def pickle_task(name: str, value: object) -> bytes:
 
 
 def _run_silently(run: Callable[[Any], Any], job: Any) -> Any:
-    """Run a job without our warnings, which were shown once when the work was validated."""
+    """Run a job without our warnings, which were shown when the work was validated."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DowiseWarning)
         return run(job)
@@ -145,9 +145,10 @@ class _Worker:
         _workers.add(self)
 
     def call(self, task: bytes, *jobs: object) -> list[Any]:
-        """Run a pickled task on jobs, and return the results; without jobs, wait until it started.
+        """Run a pickled task on jobs, and return the results.
 
-        Errors of the task are raised with the worker's traceback as a note.
+        Without jobs, wait until the worker has started. Errors of the task are raised with the
+        worker's traceback as a note.
         """
         assert self.process.stdin is not None and self.process.stdout is not None
         try:
@@ -235,7 +236,7 @@ def _run_in_workers(
     try:
         pool.start()
         for _ in jobs:
-            if pool.is_alone and pool.results.empty() and (local := pool.take_job()):
+            if pool.has_no_answer and pool.results.empty() and (local := pool.take_job()):
                 yield local[0], _run_silently(run, local[0])
             else:
                 yield pool.next_result()
@@ -252,13 +253,13 @@ class _WorkerPool:
 
     def __init__(self, task: bytes, jobs: Sequence[Any], size: int) -> None:
         self.results: SimpleQueue[tuple[Any, Any] | BaseException] = SimpleQueue()
-        self.is_alone = not _idle  # until a worker has answered
+        self.has_no_answer = not _idle  # until a worker has answered, run jobs in this process
         self._task, self._pending, self._size = task, deque(jobs), size
-        self._hired: list[_Worker] = []
-        self._ready: list[_Worker] = []
+        self._workers: list[_Worker] = []
+        self._ready: list[_Worker] = []  # those of `_workers` that have started
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        # Twice as many as there are workers: none waits, and results don't pile up.
+        # Twice the number of workers, so that none waits and results don't pile up.
         self._slots = threading.Semaphore(2 * size)
 
     def start(self) -> None:
@@ -266,7 +267,7 @@ class _WorkerPool:
             threading.Thread(target=self._feed_worker, daemon=True).start()
 
     def take_job(self) -> list[Any]:
-        """Return the next job in a list, which is empty if all are taken."""
+        """Return the next job in a list, which is empty if there is none."""
         try:
             return [self._pending.popleft()]
         except IndexError:
@@ -277,31 +278,31 @@ class _WorkerPool:
         result = self.results.get()
         if isinstance(result, BaseException):
             raise result
-        self.is_alone = False
+        self.has_no_answer = False
         self._slots.release()
         return result
 
     def stop(self, keep_workers: bool) -> None:
-        """Let the threads end. Workers that are not ready by now, or not kept, are killed."""
+        """Let the threads end, and kill workers that have not started or are not kept."""
         with self._lock:
             self._stopped.set()
         for _ in range(self._size):
             self._slots.release()
-        kept = self._ready if keep_workers else []
-        _kill_workers([worker for worker in self._hired if worker not in kept])
-        if kept:
-            _release_workers(kept)
+        reusable = self._ready if keep_workers else []
+        _kill_workers([worker for worker in self._workers if worker not in reusable])
+        if reusable:
+            _release_workers(reusable)
 
     def _feed_worker(self) -> None:
         try:
-            if self.is_alone and self._stops_early():
+            if self.has_no_answer and self._stops_early():
                 return
             worker = _acquire_worker()
             with self._lock:
                 if self._stopped.is_set():
                     worker.kill()
                     return
-                self._hired.append(worker)
+                self._workers.append(worker)
             worker.call(self._task)
             with self._lock:
                 if self._stopped.is_set():
@@ -316,9 +317,9 @@ class _WorkerPool:
             self.results.put(error)
 
     def _stops_early(self) -> bool:
-        """Return True if the work is done before it is worth starting a worker.
+        """Return True if all jobs are done before starting a worker is worthwhile.
 
-        On a busy machine the clock says little about that, so CPU time counts.
+        CPU time decides, since on a busy machine the clock says little about the work.
         """
         cpu, start = process_time(), monotonic()
         while process_time() - cpu < HEAD_START and monotonic() - start < 5 * HEAD_START:
@@ -332,10 +333,10 @@ class _WorkerPool:
 
 def serve_jobs() -> None:
     """Run the jobs that arrive on standard input until it is closed: the main loop of a worker."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # for the parent, with which this process ends
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # the parent handles them and ends this process
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    # Tasks that print must not write between the responses, and tasks that read must not take
+    # Tasks that print must not write between the responses, and tasks that read must not consume
     # our messages.
     requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -351,7 +352,7 @@ def serve_jobs() -> None:
 
 
 def _receive_requests(requests: BinaryIO, queue: SimpleQueue[bytes]) -> None:
-    """Exit as soon as the pipe ends: then the parent is gone, even if it was killed."""
+    """Queue requests, and exit when the pipe ends: the parent has ended, or was killed."""
     with suppress(EOFError, pickle.UnpicklingError, OSError):
         while True:
             queue.put(pickle.load(requests))
@@ -365,7 +366,7 @@ def _respond(task: Callable[[Any], Any] | None, request: bytes) -> tuple[Any, by
         new_task, jobs = pickle.loads(request)
         if new_task is not None:
             directory, pickled = pickle.loads(new_task)
-            with suppress(OSError, TypeError):  # it may have been removed
+            with suppress(OSError, TypeError):  # the directory may have been removed
                 os.chdir(directory)
             task = pickle.loads(pickled)
         assert task is not None
@@ -418,7 +419,7 @@ def _run_on_dask(
 
 
 def _pickle_with_user_code(run: Callable[..., Any]) -> bytes:
-    """Pickle with the modules of custom policies, which other machines need not have."""
+    """Pickle a function by value with the modules of custom policies, which workers may lack."""
     cloudpickle = import_extra("cloudpickle", "simulate", "more than one worker")
     modules = [sys.modules[name] for name in imported_modules()]
     for module in modules:
@@ -436,7 +437,7 @@ def _run_pickled(run: bytes, job: Any) -> Any:
 
 @contextmanager
 def _muted_loggers(*names: str) -> Iterator[None]:
-    """Mute loggers, since our error says what a lost connection means."""
+    """Mute loggers, since our error explains a lost connection."""
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
     try:

@@ -1,7 +1,7 @@
 """Panels of `dowise reproduce`: the seven of the paper, and some beyond it.
 
-Beyond the paper there are hidden common causes, mild and strong ones, and graphs that are drawn
-wrong: there the world has an edge that the policies' problem lacks.
+The panels beyond the paper have hidden common causes, mild or strong, or wrong graphs, in which the
+policies' problem lacks an edge of the world.
 
 >>> PANELS["task1"].beyond, BEYOND["missing-arrow"].labels[:3]
 (False, ('ids, right', 'ids, drawn', 'ids, soft'))
@@ -9,14 +9,14 @@ wrong: there the world has an edge that the policies' problem lacks.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dowise.environments import ChordalWorlds, resolve_worlds
 from dowise.graph import CausalGraph
 from dowise.problem import Problem, load_problem
-from dowise.simulation.analysis import Claimed
+from dowise.simulation.analysis import Claim, paper_claims
 from dowise.simulation.spec import On, PolicyLike, policy_specs
 
 POLICIES = ("ids", "ts", "z2-ts", "z2-kl-ucb", "bernoulli-ts", "ucb")
@@ -38,13 +38,18 @@ class Panel:
     policies: tuple[PolicyLike, ...] = POLICIES
     horizon: int = 1000
     strong: bool = False
-    claimed: tuple[Claimed, ...] | None = None
-    """The claims; without them those of the paper."""
+    claims_beyond: tuple[Claim, ...] | None = None
+    """Claims of a panel beyond the paper."""
 
     @property
     def beyond(self) -> bool:
         """True if the panel is not in the paper."""
-        return self.claimed is not None
+        return self.claims_beyond is not None
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """Claims about the policies; those of the paper for its own panels."""
+        return paper_claims(self.labels) if self.claims_beyond is None else self.claims_beyond
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -78,8 +83,8 @@ PANELS = _by_name(
 # -- hidden causes ---------------------------------------------------------------------------------
 
 
-def _with(name: str, *edges: str, **changes: Any) -> Problem:
-    """Return a built-in problem with more edges, and perhaps other arms or domains."""
+def _with_edges(name: str, *edges: str, **changes: Any) -> Problem:
+    """Return a built-in problem with more edges and other options."""
     builtin = load_problem(name)
     options = {"domains": builtin.domains, "reward_values": builtin.reward_values, **changes}
     return Problem(
@@ -91,11 +96,11 @@ def _with(name: str, *edges: str, **changes: Any) -> Problem:
     )
 
 
-def _hidden(name: str, problem: Problem, title: str) -> list[Panel]:
-    """Worlds with mild hidden causes, and with strong ones."""
-    claimed = tuple(Claimed("ids", other) for other in HIDDEN_POLICIES if other != "ids")
+def _hidden_cause_panels(name: str, problem: Problem, title: str) -> list[Panel]:
+    """Return panels with mild hidden causes and with strong ones."""
+    claims = tuple(Claim("ids", policy) for policy in HIDDEN_POLICIES if policy != "ids")
     return [
-        Panel(name, problem, title, HIDDEN_POLICIES, 500, False, claimed),
+        Panel(name, problem, title, HIDDEN_POLICIES, 500, False, claims),
         Panel(
             f"{name}-strong",
             problem,
@@ -103,7 +108,7 @@ def _hidden(name: str, problem: Problem, title: str) -> list[Panel]:
             HIDDEN_POLICIES,
             500,
             True,
-            claimed,
+            claims,
         ),
     ]
 
@@ -112,26 +117,34 @@ def _problem(text: str, *non_manipulable: str) -> Problem:
     return Problem(CausalGraph.parse(text), "Y", non_manipulable=non_manipulable)
 
 
-_TWO_CAUSES = _with("task2", "X1 <-> Y", "X1 <-> Z", domains={"X2": ("low", "mid", "high")})
+_TWO_CAUSES = _with_edges("task2", "X1 <-> Y", "X1 <-> Z", domains={"X2": ("low", "mid", "high")})
 
 
 # -- wrong graphs ----------------------------------------------------------------------------------
 
 
 def _entries(**problems: Problem) -> tuple[PolicyLike, ...]:
-    """Both Bayesian policies with each of these problems in mind, and one without any graph."""
+    """Return both Bayesian policies with each of these problems, and one without a graph."""
     bayesian = (
-        On(problem, policy, f"{policy}, {what}")
+        On(problem, policy, f"{policy}, {label}")
         for policy in ("ids", "ts")
-        for what, problem in problems.items()
+        for label, problem in problems.items()
     )
     return *bayesian, "bernoulli-ts"
 
 
-def _wrong(
+def _soft_claims(times: float) -> tuple[Claim, ...]:
+    """Soft loses at most `times` as much as drawn, and less than a policy without a graph."""
+    return (
+        *(Claim(f"{policy}, soft", f"{policy}, drawn", times) for policy in ("ids", "ts")),
+        *(Claim(f"{policy}, soft", "bernoulli-ts") for policy in ("ids", "ts")),
+    )
+
+
+def _wrong_graph_panel(
     name: str, drawn: Problem, missing: str, title: str, times: float, strong: bool = False
 ) -> Panel:
-    """Return a panel whose worlds have an undrawn edge; soft loses at most `times` drawn."""
+    """Return a panel whose worlds have an edge that `drawn` lacks."""
     roles: Any = {"context": drawn.context, "non_manipulable": drawn.non_manipulable}
     graph = drawn.graph.with_edges(missing)
     world = Problem(graph, drawn.reward, **roles, arms="all")
@@ -140,19 +153,14 @@ def _wrong(
         drawn=drawn,
         soft=Problem(drawn.graph, drawn.reward, **roles, soft=SOFT),
     )
-    claimed = [Claimed(f"{policy}, soft", f"{policy}, drawn", times) for policy in ("ids", "ts")]
-    claimed += [Claimed(f"{policy}, soft", "bernoulli-ts") for policy in ("ids", "ts")]
-    return Panel(name, world, title, policies, strong=strong, claimed=tuple(claimed))
+    return Panel(name, world, title, policies, strong=strong, claims_beyond=_soft_claims(times))
 
 
-def _right() -> Panel:
-    """Return a panel in which the graph is right: the cost of doubting it."""
-    policies = _entries(drawn=_with("task2"), soft=_with("task2", soft=SOFT))
-    claimed = [Claimed(f"{policy}, soft", f"{policy}, drawn", NO_LOSS) for policy in ("ids", "ts")]
-    claimed += [Claimed(f"{policy}, soft", "bernoulli-ts") for policy in ("ids", "ts")]
-    world = _with("task2", arms="all")
-    title = "Task 2: the graph is right"
-    return Panel("right-graph", world, title, policies, claimed=tuple(claimed))
+def _right_graph_panel() -> Panel:
+    """Return a panel whose graph is right, to measure the cost of doubting it."""
+    policies = _entries(drawn=_with_edges("task2"), soft=_with_edges("task2", soft=SOFT))
+    world, title = _with_edges("task2", arms="all"), "Task 2: the graph is right"
+    return Panel("right-graph", world, title, policies, claims_beyond=_soft_claims(NO_LOSS))
 
 
 _SEVEN = Problem(
@@ -162,23 +170,35 @@ _SEVEN = Problem(
 
 BEYOND = _by_name(
     [
-        *_hidden("bow", _problem("X -> Y; X <-> Y"), "X → Y, X ↔ Y"),
-        *_hidden("front-door", _problem("X -> Z -> Y; X <-> Y", "Z"), "Front door"),
-        *_hidden("instrument", _problem("Z -> X -> Y; X <-> Y"), "Instrument Z → X → Y, X ↔ Y"),
-        *_hidden("task2-hidden", _with("task2", "X1 <-> Y"), "Task 2 with X1 ↔ Y"),
-        *_hidden("task3-hidden", _with("task3", "X1 <-> Y"), "Task 3 with X1 ↔ Y"),
-        *_hidden("two-causes", _TWO_CAUSES, "Task 2 with X1 ↔ Y, X1 ↔ Z and a three-valued X2"),
-        _wrong("missing-arrow", _with("task2"), "X1 -> Y", "Task 2, X1 → Y not drawn", HALF),
-        _wrong(
+        *_hidden_cause_panels("bow", _problem("X -> Y; X <-> Y"), "X → Y, X ↔ Y"),
+        *_hidden_cause_panels("front-door", _problem("X -> Z -> Y; X <-> Y", "Z"), "Front door"),
+        *_hidden_cause_panels(
+            "instrument", _problem("Z -> X -> Y; X <-> Y"), "Instrument Z → X → Y, X ↔ Y"
+        ),
+        *_hidden_cause_panels(
+            "task2-hidden", _with_edges("task2", "X1 <-> Y"), "Task 2 with X1 ↔ Y"
+        ),
+        *_hidden_cause_panels(
+            "task3-hidden", _with_edges("task3", "X1 <-> Y"), "Task 3 with X1 ↔ Y"
+        ),
+        *_hidden_cause_panels(
+            "two-causes", _TWO_CAUSES, "Task 2 with X1 ↔ Y, X1 ↔ Z and a three-valued X2"
+        ),
+        _wrong_graph_panel(
+            "missing-arrow", _with_edges("task2"), "X1 -> Y", "Task 2, X1 → Y not drawn", HALF
+        ),
+        _wrong_graph_panel(
             "missing-cause",
-            _with("task2"),
+            _with_edges("task2"),
             "X2 <-> Y",
             "Task 2, a strong X2 ↔ Y not drawn",
             NO_LOSS,
             strong=True,
         ),
-        _wrong("missing-arrow-7", _SEVEN, "A -> Y", "Seven variables, A → Y not drawn", HALF),
-        _right(),
+        _wrong_graph_panel(
+            "missing-arrow-7", _SEVEN, "A -> Y", "Seven variables, A → Y not drawn", HALF
+        ),
+        _right_graph_panel(),
     ]
 )
 

@@ -1,7 +1,7 @@
 """Charts of regret curves, with a panel per problem.
 
-Each registered policy has the same colour and dashes in every chart. Its name is written at the end
-of its line.
+A registered policy has the same colour and dashes in every chart, and its name at the end of its
+line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_TITLE_LENGTH = 72
 def save_curves(
     curves: Sequence[RegretCurve], title: str, paths: Sequence[Path], band: Band = "se"
 ) -> None:
-    """Mean cumulative regret with bands, to each of the files (.png, .pdf, .svg)."""
+    """Write a chart of mean cumulative regret with bands to each file (.png, .pdf, .svg)."""
     figure = plot_regret({title: curves}, band)
     for path in paths:
         save_figure(figure, path)
@@ -51,8 +51,8 @@ def plot_regret(
 ) -> Any:
     """Draw a panel for each problem and return the matplotlib `Figure`.
 
-    `axes` are the Axes to draw on, one per problem. Without them a new figure is made, which looks
-    the same whatever the user's settings of matplotlib are.
+    `axes` are the Axes to draw on, one per problem. By default a new figure is created, which does
+    not depend on the user's settings of matplotlib.
     """
     if band not in _BANDS:
         raise DowiseError(
@@ -61,12 +61,12 @@ def plot_regret(
         )
     styles = _styles([*dict.fromkeys(x.policy for curves in panels.values() for x in curves)])
     if axes is not None:
-        places = _checked_axes(axes, len(panels))
-        _draw_panels(places, panels, band, styles)
-        return places[0].figure
+        all_axes = _check_axes(axes, len(panels))
+        _draw_panels(all_axes, panels, band, styles)
+        return all_axes[0].figure
     with figure_style():
-        figure, places = _new_panels(len(panels), max(map(len, styles)))
-        _draw_panels(places, panels, band, styles)
+        figure, all_axes = _new_panels(len(panels), max(map(len, styles)))
+        _draw_panels(all_axes, panels, band, styles)
         return figure
 
 
@@ -76,39 +76,39 @@ def _new_panels(count: int, longest_name: int) -> tuple[Any, list[Any]]:
     rows = -(-count // columns)
     width = 6.4 + 0.075 * max(0, min(longest_name, _MAX_NAME_LENGTH) - 12)
     figure = new_figure(columns * width, _HEIGHT if count == 1 else 3.2 * rows)
-    places = [*figure.subplots(rows, columns, squeeze=False).flat]
-    for unused in places[count:]:
+    all_axes = [*figure.subplots(rows, columns, squeeze=False).flat]
+    for unused in all_axes[count:]:
         unused.set_axis_off()
-    return figure, places[:count]
+    return figure, all_axes[:count]
 
 
-def _checked_axes(axes: Any, count: int) -> list[Any]:
-    places = [axes] if hasattr(axes, "plot") else [*np.ravel(np.asarray(axes, dtype=object))]
-    if len(places) != count or not all(hasattr(place, "plot") for place in places):
+def _check_axes(axes: Any, count: int) -> list[Any]:
+    all_axes = [axes] if hasattr(axes, "plot") else [*np.ravel(np.asarray(axes, dtype=object))]
+    if len(all_axes) != count or not all(hasattr(x, "plot") for x in all_axes):
         raise DowiseError(
             f"axes={axes!r:.80} must be {count:,} matplotlib Axes, one for each problem, or None",
             code="invalid-type",
         )
-    return places
+    return all_axes
 
 
 def _draw_panels(
-    places: Sequence[Any],
+    all_axes: Sequence[Any],
     panels: Mapping[str, Sequence[RegretCurve]],
     band: Band,
     styles: Mapping[str, SeriesStyle],
 ) -> None:
-    for axes, (title, curves) in zip(places, panels.items(), strict=True):
+    for axes, (title, curves) in zip(all_axes, panels.items(), strict=True):
         _draw_curves(axes, curves, band, styles)
         note = _note(curves, band)
         gap = "   " if len(title) + len(note) < _MAX_TITLE_LENGTH else "\n"
-        finish_axes(axes, f"{_shortened(title, _MAX_TITLE_LENGTH)}{gap}({note})", "round", size=10)
+        finish_axes(axes, f"{_shorten(title, _MAX_TITLE_LENGTH)}{gap}({note})", "round", size=10)
 
 
 def _draw_curves(
     axes: Any, curves: Sequence[RegretCurve], band: Band, styles: Mapping[str, SeriesStyle]
 ) -> None:
-    """Draw lines from round 0, where nothing is lost, with bands if there are several trials."""
+    """Draw lines from 0 in round 0, with bands if there are several trials."""
     for curve in curves:
         style = styles[curve.policy]
         rounds, mean, low, high = (
@@ -130,7 +130,7 @@ def _draw_curves(
     ends = [
         (
             float(curve.mean[-1]),
-            _shortened(curve.policy, _MAX_NAME_LENGTH),
+            _shorten(curve.policy, _MAX_NAME_LENGTH),
             styles[curve.policy].colour,
         )
         for curve in curves
@@ -139,16 +139,16 @@ def _draw_curves(
 
 
 def _note(curves: Sequence[RegretCurve], band: Band) -> str:
-    """Describe trials and bands; a run that is still going on has fewer trials of some policies."""
-    fewest, most = (choose(curve.trials for curve in curves) for choose in (min, max))
-    trials = pluralize(most, "trial") if fewest == most else f"{fewest:,} to {most:,} trials"
-    return f"{trials}, bands: {_BANDS[band]}" if most > 1 else trials
+    """Describe trials and bands; a running simulation may have fewer trials of some policies."""
+    low, high = (choose(curve.trials for curve in curves) for choose in (min, max))
+    trials = pluralize(high, "trial") if low == high else f"{low:,} to {high:,} trials"
+    return f"{trials}, bands: {_BANDS[band]}" if high > 1 else trials
 
 
-def _shortened(name: str, length: int) -> str:
-    """Keep the beginning and the end, which tell names apart.
+def _shorten(name: str, length: int) -> str:
+    """Keep the beginning and the end, which distinguish names.
 
-    >>> _shortened("my_policies:Greedy", 9)
+    >>> _shorten("my_policies:Greedy", 9)
     'my_p…eedy'
     """
     half = length // 2
@@ -156,14 +156,14 @@ def _shortened(name: str, length: int) -> str:
 
 
 def _styles(names: Sequence[str]) -> dict[str, SeriesStyle]:
-    """Return the style of each policy; registered policies have the same in every chart."""
+    """Return the style of each policy; that of a registered policy is always the same."""
     styles = {
         name: SeriesStyle(COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)])
         for i, name in enumerate(policy_names())
         if name in names
     }
-    taken = {style.colour for style in styles.values()}
-    free = [colour for colour in reversed(COLOURS) if colour not in taken] or list(COLOURS)
+    used = {style.colour for style in styles.values()}
+    free = [colour for colour in reversed(COLOURS) if colour not in used] or list(COLOURS)
     for i, name in enumerate(name for name in names if name not in styles):
         styles[name] = SeriesStyle(free[i % len(free)], DASHES[i % len(DASHES)])
     return styles

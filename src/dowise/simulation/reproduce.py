@@ -1,9 +1,9 @@
-"""The paper's experiments (section 7) in one command, and panels beyond the paper.
+"""Reproduction of the paper's experiments (section 7) in one command, and panels beyond the paper.
 
-What the paper leaves open is our choice: T = 1000 rounds, N = 1000 draws, CPT rows from
-Dirichlet(1), new for every trial, a prior of 1, UCB1 with c = 2, one table per context for the
-baselines without a graph. Trials are paired: all policies of a trial face the same world and
-contexts. The report is GitHub Markdown, and the same text as an HTML page.
+The paper does not specify everything. Our choices are: T = 1000 rounds, N = 1000 draws, CPT rows
+from Dirichlet(1), new for every trial, a prior of 1, UCB1 with c = 2, and one table per context for
+the baselines without a graph. Trials are paired: all policies of a trial face the same world and
+contexts. The report is written as GitHub Markdown and as an HTML page.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ from dowise._core.rng import stream
 from dowise._core.validation import check_integer
 from dowise.environments import ChordalWorlds, WorldOptions, resolve_worlds
 from dowise.errors import DowiseError, import_extra, suggestion
-from dowise.simulation.analysis import Claim, Measure, Spread, claims, curves, spread_of
+from dowise.simulation.analysis import (
+    JudgedClaim,
+    Measure,
+    Spread,
+    curves,
+    paper_claims,
+    spread_of,
+)
 from dowise.simulation.executors import check_workers
 from dowise.simulation.paper_panels import ALL_PANELS, BEYOND, PANELS, Panel, in_order
 from dowise.simulation.plots import save_curves
@@ -47,12 +54,12 @@ MANIFEST = "reproduction.json"
 Z2 = ("z2-ts", "z2-kl-ucb")
 TRIALS, QUICK_TRIALS = 500, 40
 CHECK_TRIALS = 200
-SAME = 0.1  # regrets that differ by less than this share count as the same
+SAME = 0.1  # regrets that differ by a smaller share count as the same
 KEPT_ROUNDS = 100  # rounds of each trial that are kept for the curves
 REFRESH = 0.05
 """Share by which an arm's data must grow before the z² policies resample."""
 
-JudgedClaims = Mapping[str, Sequence[Claim]]
+JudgedClaims = Mapping[str, Sequence[JudgedClaim]]
 Finals = Mapping[Measure, "pandas.DataFrame"]
 """Final regrets of a panel by measure: a row per trial, a column per policy."""
 
@@ -68,7 +75,7 @@ img { max-width: 100%; }
 
 @dataclass(frozen=True)
 class ReproductionSpec:
-    """Arguments of a reproduction."""
+    """Validated arguments of a reproduction; `count` is the number of trials per panel."""
 
     panels: tuple[str, ...]
     trials: int | None
@@ -78,7 +85,6 @@ class ReproductionSpec:
     quick: bool
     band: Literal["se", "sd"]
     count: int
-    """Trials per panel."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -110,16 +116,27 @@ class ReproductionSpec:
 
 @dataclass(frozen=True)
 class Reproduction(Documented):
-    """Result of a reproduction: final regrets and judged claims by panel."""
+    """Result of a reproduction.
+
+    Attributes
+    ----------
+    path
+        The folder.
+    finals
+        Final regret of each policy by panel.
+    claims
+        Judged claims by panel.
+    expected
+        Expected regret of each policy, by panel whose worlds are drawn from the prior.
+    """
 
     path: Path
     finals: dict[str, dict[str, Spread]]
-    claims: dict[str, list[Claim]]
+    claims: dict[str, list[JudgedClaim]]
     expected: dict[str, dict[str, Spread]]
-    """Expected regrets of the panels whose worlds are drawn from the prior."""
 
     def document(self) -> Document:
-        """Return the final regrets panel by panel, and how many claims hold."""
+        """Return the final regrets by panel, and the number of claims that hold."""
         return Document(tuple(_document_blocks(self)))
 
 
@@ -135,13 +152,48 @@ def reproduce(
     band: Literal["se", "sd"] = "se",
     progress: Callable[[str, int, int], None] = lambda _panel, _done, _total: None,
 ) -> Reproduction:
-    """Run the panels (the paper's unless named) and write figures, tables and a report to a folder.
+    """Run panels, and write figures, tables and a report to a folder.
 
-    500 trials, or 40 with `quick`, of as many rounds as the panel has (1000 for the paper's) unless
-    `horizon` says otherwise. A run that was stopped goes on where it was. Further panels in the
-    same folder, with the same settings, are added to its report; other settings are refused, and
-    so is a folder that has anything else. Bands are two standard errors, or two standard deviations
-    as in the paper.
+    The same call resumes a run that was stopped. Further panels with the same settings are added to
+    the report in the folder.
+
+    Parameters
+    ----------
+    out
+        The folder.
+    panels
+        Names of the panels. Defaults to those of the paper.
+    trials
+        Trials per panel. Defaults to 500, or to 40 with `quick`.
+    horizon
+        Rounds per trial. Defaults to those of the panel (1000 for the paper's).
+    samples
+        Posterior draws per round for policies that draw.
+    seed
+        Random seed.
+    workers
+        Number of processes.
+    quick
+        Run fewer trials by default.
+    band
+        "se" draws bands of two standard errors, "sd" of two standard deviations as in the paper.
+    progress
+        Called with a panel, the number of its finished jobs and the number of its jobs.
+
+    Returns
+    -------
+    Reproduction
+        Final regrets and judged claims.
+
+    Raises
+    ------
+    DowiseError
+        If an argument is invalid, or the folder has other contents or another reproduction.
+
+    Examples
+    --------
+    >>> from dowise.simulation.reproduce import reproduce
+    >>> reproduce("out", ["task1"], quick=True).claims  # doctest: +SKIP
     """
     run = _check_arguments(panels, trials, horizon, samples, seed, quick, band)
     workers = check_workers(workers)
@@ -151,31 +203,29 @@ def reproduce(
     earlier = _open(folder, run)
     run = replace(run, panels=in_order({*run.panels, *earlier}))
     sections: dict[str, list[str]] = {}
-    finals, judged, check = {}, {}, ""
-    expected = {}
-    # What is there already comes first: until it is done the old report stays.
+    finals: dict[str, Finals] = {}
+    judged, check = {}, ""
+    # Earlier panels come first: the old report remains until all of them are in the new one.
     for name in sorted(run.panels, key=lambda name: name not in earlier):
         panel = ALL_PANELS[name]
-        panel_finals = _run_panel(panel, folder, run, workers, partial(progress, name))
-        finals[name] = _spreads(panel, panel_finals["regret"])
-        if "expected" in panel_finals:
-            expected[name] = _spreads(panel, panel_finals["expected"])
-        judged[name] = claims(panel_finals["regret"], panel.claimed, panel_finals.get("expected"))
-        sections[name] = section(panel, panel_finals, judged[name], run.seed)
+        finals[name] = _run_panel(panel, folder, run, workers, partial(progress, name))
+        regret, expected = finals[name]["regret"], finals[name].get("expected")
+        judged[name] = [claim.judge(regret, expected) for claim in panel.claims]
+        sections[name] = section(panel, finals[name], judged[name], run.seed)
         if name == "task1":
-            check = _refresh_check(folder, panel_finals["regret"], run, workers, progress)
+            check = _refresh_check(folder, regret, run, workers, progress)
         if {*earlier} <= {*sections}:
-            _write(folder, replace(run, panels=in_order(sections)), judged, check, sections)
-    return Reproduction(
-        folder,
-        {name: finals[name] for name in run.panels},
-        {name: judged[name] for name in run.panels},
-        {name: expected[name] for name in run.panels if name in expected},
-    )
+            _write_report(folder, replace(run, panels=in_order(sections)), judged, check, sections)
 
+    def spreads(measure: Measure) -> dict[str, dict[str, Spread]]:
+        return {
+            name: {x: spread_of(finals[name][measure][x]) for x in ALL_PANELS[name].labels}
+            for name in run.panels
+            if measure in finals[name]
+        }
 
-def _spreads(panel: Panel, final: pandas.DataFrame) -> dict[str, Spread]:
-    return {policy: spread_of(final[policy]) for policy in panel.labels}
+    claims = {name: judged[name] for name in run.panels}
+    return Reproduction(folder, spreads("regret"), claims, spreads("expected"))
 
 
 def _check_arguments(
@@ -229,14 +279,14 @@ def _open(folder: Path, run: ReproductionSpec) -> tuple[str, ...]:
     return ()
 
 
-def _write(
+def _write_report(
     folder: Path,
     run: ReproductionSpec,
     judged: JudgedClaims,
     check: str,
     sections: Mapping[str, list[str]],
 ) -> None:
-    """Say which panels are done, and report on them."""
+    """Write the list of finished panels, and the report on them."""
     write_checked_json(folder / MANIFEST, {"settings": run.settings, "panels": [*run.panels]})
     parts = opening({name: judged[name] for name in run.panels}, run)
     parts += [check] if check else []
@@ -280,13 +330,13 @@ def _run_panel(
 
 
 def _options(panel: Panel, samples: int) -> dict[str, dict[str, Any]]:
-    """For policies that draw, how often; for those that resample, how seldom."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return the number of draws for policies that draw, and `refresh` for those that resample."""
+    options: dict[str, dict[str, Any]] = {}
     for policy in policy_specs(panel.policies):
         for option, value in (("samples", samples), ("refresh", REFRESH)):
             if option in policy.options:
-                found.setdefault(policy.label, {})[option] = value
-    return found
+                options.setdefault(policy.label, {})[option] = value
+    return options
 
 
 def _refresh_check(
@@ -296,7 +346,7 @@ def _refresh_check(
     workers: int,
     progress: Callable[[str, int, int], None],
 ) -> str:
-    """Compare z² policies that resample seldom with those that always do, on equal trials."""
+    """Compare z² policies that rarely resample with those that always do, on equal trials."""
     trials, horizon = min(len(final), CHECK_TRIALS), run.rounds(ALL_PANELS["task1"])
     always = (
         simulate(
@@ -332,22 +382,22 @@ def _refresh_check(
 
 def opening(judged: JudgedClaims, run: ReproductionSpec) -> list[str]:
     """Return the opening of the report: settings, and which claims hold."""
-    paper = {name: made for name, made in judged.items() if name in PANELS}
-    beyond = {name: made for name, made in judged.items() if name not in PANELS}
+    paper = {name: claims for name, claims in judged.items() if name in PANELS}
+    beyond = {name: claims for name, claims in judged.items() if name not in PANELS}
     rounds = " or ".join(sorted({str(run.rounds(ALL_PANELS[name])) for name in judged}, key=int))
     title = "The experiments of the paper, reproduced" if paper else "Beyond the paper"
     return [
         heading(1, title),
         (
             f"Made by `{run.command}` with dowise {dowise.__version__}: {run.count} trials of "
-            f"{rounds} rounds, N = {run.samples} posterior draws a round for ids. Each trial draws "
-            "a world of its own, CPT rows from Dirichlet(1), the same for all policies, so "
-            "differences are paired. Regret is pseudo-regret under the true CPTs; expected regret "
-            "is what the posterior of all that was seen expects of it, round by round: its mean "
-            "over worlds is the same, its standard error smaller. These are all panels that were "
-            "run in this folder so far, in one call or several, with the same settings."
+            f"{rounds} rounds, N = {run.samples} posterior draws per round for ids. Each trial "
+            "draws a new world, CPT rows from Dirichlet(1), the same for all policies, so "
+            "differences are paired. Regret is pseudo-regret under the true CPTs. Expected regret "
+            "is its expectation, round by round, under the posterior given the history: its mean "
+            "over worlds is the same, its standard error smaller. The report covers all panels "
+            "that were run in this folder with these settings, in one call or several."
             + (
-                " The paper's own curves are not in its source, so its claims are checked, not "
+                " The curves of the paper are not in its source, so its claims are checked, not "
                 "its numbers."
                 if paper
                 else ""
@@ -357,42 +407,42 @@ def opening(judged: JudgedClaims, run: ReproductionSpec) -> list[str]:
             f"The z² policies resample an arm's data when they have grown by {REFRESH:.0%} "
             f"(refresh={REFRESH:g}). Intervals are 95 % confidence intervals of the mean."
         ),
-        *(_of_the_paper(paper) if paper else []),
-        *(_beyond(beyond) if beyond else []),
+        *(_paper_claims_section(paper) if paper else []),
+        *(_other_claims_section(beyond) if beyond else []),
     ]
 
 
-def _of_the_paper(judged: JudgedClaims) -> list[str]:
+def _paper_claims_section(judged: JudgedClaims) -> list[str]:
     return [
         heading(2, "Which claims hold"),
         (
             "The paper claims that IDS has less regret than TS, and TS less than every baseline. "
-            "A claim holds where the interval of the paired difference is below 0, does not hold "
-            "where it is above, and is not shown where 0 lies inside, or with fewer than ten "
-            "worlds. The difference is that of expected regret: the tables below have that of the "
-            "regret too, which decides nothing, so that no claim has two chances. Each is judged "
-            "by itself; of so many at 95 % one or two may be off by chance."
+            "A claim holds if the interval of the paired difference is below 0, does not hold if "
+            "it is above 0, and is not shown if it contains 0 or there are fewer than ten worlds. "
+            "The difference is that of expected regret. The tables below also have that of regret, "
+            "which decides nothing, so that no claim has two chances. Claims are judged "
+            "separately; of this number at 95 %, one or two may be wrong by chance."
         ),
         table(
             ("panel", *map(str, next(iter(judged.values())))),
             [
-                (PANELS[name].title, *(claim.verdict for claim in made))
-                for name, made in judged.items()
+                (PANELS[name].title, *(claim.verdict for claim in claims))
+                for name, claims in judged.items()
             ],
         ),
     ]
 
 
-def _beyond(judged: JudgedClaims) -> list[str]:
+def _other_claims_section(judged: JudgedClaims) -> list[str]:
     return [
         heading(2, "Which claims beyond the paper hold"),
         (
-            "Hidden common causes: each bidirected edge is there with probability .9 for ids and "
-            "ts; a world has it as a hidden variable, with two values, or (strong) three and all "
-            "rows from Dirichlet(.2). Wrong graphs: the world has an edge that the policies called "
-            "drawn and soft do not know of; soft ones allow every edge that might be missing with "
-            "a prior of .1. Claims are judged by expected regret where worlds are drawn from the "
-            "prior, and by regret where they are not: with hidden causes. 0.5 × means at most half."
+            "Hidden common causes: ids and ts give each bidirected edge a probability of .9; in a "
+            "world it is a hidden variable with two values, or (strong) with three and all rows "
+            "from Dirichlet(.2). Wrong graphs: the world has an edge that is not in the graph of "
+            "the policies called drawn and soft; soft ones allow every missing edge with a prior "
+            "of .1. Claims are judged by expected regret if worlds are drawn from the prior, and "
+            "otherwise, with hidden causes, by regret. 0.5 × means at most half."
         ),
         table(
             ("panel", "claim", "by", "difference", "95 % interval", "verdict"),
@@ -401,17 +451,19 @@ def _beyond(judged: JudgedClaims) -> list[str]:
                     ALL_PANELS[name].title,
                     str(claim),
                     _MEASURE_NAMES[claim.measure],
-                    *_numbers(claim.decides),
+                    *_numbers(claim.deciding),
                     claim.verdict,
                 )
-                for name, made in judged.items()
-                for claim in made
+                for name, claims in judged.items()
+                for claim in claims
             ],
         ),
     ]
 
 
-def section(panel: Panel, by_measure: Finals, made: Sequence[Claim], seed: int) -> list[str]:
+def section(
+    panel: Panel, by_measure: Finals, claims: Sequence[JudgedClaim], seed: int
+) -> list[str]:
     """Return the section of a panel: picture, final regrets and claims."""
     final = by_measure["regret"]
     finals = {policy: spread_of(final[policy]) for policy in panel.labels}
@@ -439,22 +491,22 @@ def section(panel: Panel, by_measure: Finals, made: Sequence[Claim], seed: int) 
                 for policy, s in finals.items()
             ],
         ),
-        claims_table(made),
+        claims_table(claims),
     ]
     if panel.random is not None:
-        parts += _about_random_graphs(panel.random, by_measure, seed)
+        parts += _random_graphs_section(panel.random, by_measure, seed)
     return parts
 
 
-def claims_table(made: Sequence[Claim]) -> str:
+def claims_table(claims: Sequence[JudgedClaim]) -> str:
     """Return a table of paired differences and verdicts."""
-    both = any(claim.expected is not None for claim in made)
+    has_expected = any(claim.expected is not None for claim in claims)
     return table(
         (
             "paired difference",
             "mean",
             "95 % interval",
-            *(("expected", "95 % interval") if both else ()),
+            *(("expected", "95 % interval") if has_expected else ()),
             "claim",
             "by",
         ),
@@ -466,7 +518,7 @@ def claims_table(made: Sequence[Claim]) -> str:
                 claim.verdict,
                 _MEASURE_NAMES[claim.measure],
             )
-            for claim in made
+            for claim in claims
         ],
     )
 
@@ -487,32 +539,33 @@ def _expected(by_measure: Finals, policy: str) -> tuple[str, ...]:
     return f"{spread.mean:.2f}", f"{spread.error:.2f}"
 
 
-def _about_random_graphs(worlds: ChordalWorlds, by_measure: Finals, seed: int) -> list[str]:
+def _random_graphs_section(worlds: ChordalWorlds, by_measure: Finals, seed: int) -> list[str]:
     """Report how many graphs were redrawn, and the results on graphs with several estimators."""
-    final = by_measure["regret"]
-    drawn = [worlds.draw_problem(stream(seed, trial, Purpose.WORLD)) for trial in final.index]
-    several = [len(graph.problem.intervention_sets) > 1 for graph in drawn]
-    few, many = sum(graph.too_few for graph in drawn), sum(graph.too_many for graph in drawn)
-    arms = sorted(len(graph.problem.arms) for graph in drawn)
+    trials = by_measure["regret"].index
+    graphs = [worlds.draw_problem(stream(seed, trial, Purpose.WORLD)) for trial in trials]
+    several = [len(graph.problem.intervention_sets) > 1 for graph in graphs]
+    few, many = sum(graph.too_few for graph in graphs), sum(graph.too_many for graph in graphs)
+    arms = sorted(len(graph.problem.arms) for graph in graphs)
     parts = [
-        f"{len(drawn)} graphs, {arms[0]} to {arms[-1]} arms (median {arms[len(arms) // 2]}). "
+        f"{len(graphs)} graphs, {arms[0]} to {arms[-1]} arms (median {arms[len(arms) // 2]}). "
         f"Redrawn: {few} with fewer than two arms, {many} with more than 64. "
-        f"{1 - sum(several) / len(drawn):.0%} of the graphs have one intervention set only, so "
+        f"{1 - sum(several) / len(graphs):.0%} of the graphs have one intervention set only, so "
         "that z²ID has no second estimator."
     ]
-    rests = {measure: table_of_measure[several] for measure, table_of_measure in by_measure.items()}
-    rest = rests["regret"]
-    if len(rest) > 1:
+    subset = {measure: final[several] for measure, final in by_measure.items()}
+    regret, expected = subset["regret"], subset.get("expected")
+    if len(regret) > 1:
+        claims = [claim.judge(regret, expected) for claim in paper_claims([*regret.columns])]
         parts += [
-            f"The {len(rest)} graphs with several intervention sets:",
+            f"The {len(regret)} graphs with several intervention sets:",
             table(
-                ("policy", "final regret", "standard error", *_headings(rests)),
+                ("policy", "final regret", "standard error", *_headings(subset)),
                 [
-                    (policy, f"{s.mean:.2f}", f"{s.error:.2f}", *_expected(rests, policy))
-                    for policy, s in ((p, spread_of(rest[p])) for p in final.columns)
+                    (policy, f"{s.mean:.2f}", f"{s.error:.2f}", *_expected(subset, policy))
+                    for policy, s in ((p, spread_of(regret[p])) for p in regret.columns)
                 ],
             ),
-            claims_table(claims(rest, None, rests.get("expected"))),
+            claims_table(claims),
         ]
     return parts
 
@@ -528,7 +581,7 @@ def image(file: str, caption: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows of texts under a header; all columns but the first are numbers or short words.
+    """Return a table; all columns but the first are aligned to the right.
 
     >>> print(table(("policy", "regret"), [("ids", "1.0")]))
     | policy | regret |
@@ -555,15 +608,15 @@ def to_html(markdown: str) -> str:
     )
 
 
-def _check_same_settings(folder: Path, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
+def _check_same_settings(folder: Path, stored: dict[str, Any], settings: dict[str, Any]) -> None:
     """Raise `DowiseError` if the report in a folder was made with other settings."""
-    if any(stored.get(key) != wanted[key] for key in ("dowise", "sources")):
+    if any(stored.get(key) != settings[key] for key in ("dowise", "sources")):
         raise DowiseError(
             f"{folder} has a reproduction by other sources of dowise ({stored.get('dowise')}): "
             "choose another directory",
             code="other-version",
         )
-    for key, value in wanted.items():
+    for key, value in settings.items():
         if stored.get(key) != value:
             raise DowiseError(
                 f"{folder} has another reproduction, with {key} {stored.get(key)!r}, not "
@@ -573,17 +626,20 @@ def _check_same_settings(folder: Path, stored: dict[str, Any], wanted: dict[str,
 
 
 def _document_blocks(reproduction: Reproduction) -> Iterator[Block]:
-    """Final regrets panel by panel, and which claims hold."""
     yield Heading("Final regret ± standard error")
     yield from _panel_tables(reproduction.finals)
     if reproduction.expected:
         yield Heading("Expected regret ± standard error")
         yield from _panel_tables(reproduction.expected)
-    names = {"expected": "expected regret", "regret": "regret"}
     for source, panels in (("of the paper", PANELS), ("beyond the paper", BEYOND)):
-        claims = [x for panel, each in reproduction.claims.items() if panel in panels for x in each]
+        claims = [
+            claim
+            for panel, judged in reproduction.claims.items()
+            if panel in panels
+            for claim in judged
+        ]
         if claims:
-            measures = " or ".join(dict.fromkeys(names[claim.measure] for claim in claims))
+            measures = " or ".join(dict.fromkeys(_MEASURE_NAMES[claim.measure] for claim in claims))
             verdicts = Counter(claim.verdict for claim in claims)
             yield Paragraph(
                 f"Of {len(claims)} claims {source}, judged by {measures}, "
@@ -593,12 +649,12 @@ def _document_blocks(reproduction: Reproduction) -> Iterator[Block]:
 
 
 def _panel_tables(panels: Mapping[str, Mapping[str, Spread]]) -> Iterator[Table]:
-    """A table for each set of policies, with the panels that have these policies."""
+    """Yield a table for each set of policies, with the panels that have these policies."""
     for policies in dict.fromkeys(tuple(finals) for finals in panels.values()):
         yield Table(
             ("panel", *policies),
             tuple(
-                (name, *(f"{each.mean:.1f} ±{each.error:.1f}" for each in finals.values()))
+                (name, *(f"{final.mean:.1f} ±{final.error:.1f}" for final in finals.values()))
                 for name, finals in panels.items()
                 if tuple(finals) == policies
             ),

@@ -51,15 +51,15 @@ class Result:
 
     @classmethod
     def open(cls, path: str | Path, horizon: int | None = None) -> Result:
-        """Open the results in a directory: all that calls with the same settings have finished.
+        """Open the results in a directory: all finished jobs of calls with the same settings.
 
         Parameters
         ----------
         path
             The `out` of `simulate`.
         horizon
-            Horizon of the calls. By default, and if the directory has calls with several
-            settings, those with the most finished jobs are shown.
+            Horizon of the calls. By default, and if calls differ in other settings, those with the
+            most finished jobs are shown.
 
         Returns
         -------
@@ -76,8 +76,8 @@ class Result:
         >>> import tempfile
         >>> from dowise import simulate
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = simulate(["task1"], ["ucb"], horizon=5, trials=2, out=folder)
-        ...     Result.open(folder).frame().equals(made.frame())
+        ...     result = simulate(["task1"], ["ucb"], horizon=5, trials=2, out=folder)
+        ...     Result.open(folder).frame().equals(result.frame())
         True
         """
         directory = RunDirectory(Path(path))
@@ -107,7 +107,7 @@ class Result:
     def frame(self) -> pandas.DataFrame:
         """Return all rows: problem, policy, trial, round (from 1), regret (cumulative), arm.
 
-        If the simulation computed it, `expected` (cumulative) follows.
+        The column `expected` (cumulative) follows if the simulation computed it.
         """
         import_extra("pandas", "simulate", "a data frame")
         frame: pandas.DataFrame = self._table().to_pandas()
@@ -125,14 +125,14 @@ class Result:
         between columns are paired. `measure="expected"` is the expected regret.
         """
         import_extra("pandas", "simulate", "a data frame")
-        columns = ["problem", "policy", "trial", "round", self._checked(measure)]
+        columns = ["problem", "policy", "trial", "round", self._check_measure(measure)]
         last = self._table(columns, only_last=True).to_pandas()
         wide: pandas.DataFrame = last.pivot(
             index=["problem", "trial"], columns="policy", values=measure
         )
         return wide[self._policies]
 
-    def _checked(self, measure: Measure) -> Measure:
+    def _check_measure(self, measure: Measure) -> Measure:
         if measure in self.measures:
             return measure
         if measure == "expected":
@@ -146,7 +146,7 @@ class Result:
     def curves(self, measure: Measure = "regret") -> dict[str, list[RegretCurve]]:
         """Return the regret curve of every policy over trials, by problem."""
         import_extra("pandas", "simulate", "a data frame")
-        columns = ["problem", "policy", "trial", "round", self._checked(measure)]
+        columns = ["problem", "policy", "trial", "round", self._check_measure(measure)]
         frame = self._table(columns).to_pandas()
         return {
             problem: curves(
@@ -195,26 +195,25 @@ class Result:
         """Return the final regrets with standard errors, and the paired differences of policies.
 
         Differences have 95 % intervals. If expected regret was computed, the key `expected` has
-        the same two tables of it.
+        its tables.
         """
         tables: dict[str, Any] = {}
         for measure in self.measures:
             final = self.final(measure)
             tables[measure] = {
                 "final": [standing.as_dict() for standing in standings(final, measure)],
-                "differences": [each.as_dict() for each in differences(final, all_pairs=True)],
+                "differences": [x.as_dict() for x in differences(final, all_pairs=True)],
             }
         regret: dict[str, Any] = tables.pop("regret")
         return regret | tables
 
     def __repr__(self) -> str:
-        done = sum(job in self._results for job in self._jobs)
-        place = "in memory" if self.path is None else f"in {self.path}"
-        return f"<Result {place}: {done} of {len(self._jobs)} jobs done>"
+        finished = sum(job in self._results for job in self._jobs)
+        location = "in memory" if self.path is None else f"in {self.path}"
+        return f"<Result {location}: {finished} of {len(self._jobs)} jobs done>"
 
 
 def _document_blocks(result: Result) -> Iterator[Block]:
-    """Final regrets by problem and policy, and paired differences to the first policy."""
     finals = [result.final(measure) for measure in result.measures]
     has_expected = len(finals) > 1
     errors = ("error", "expected regret", "error") if has_expected else ("standard error",)
@@ -223,32 +222,29 @@ def _document_blocks(result: Result) -> Iterator[Block]:
         columns,
         tuple(
             (
-                measures[0].problem,
-                measures[0].policy,
-                *(text for each in measures for text in _format_mean(each.regret)),
-                f"{measures[0].regret.trials:,}",
+                row[0].problem,
+                row[0].policy,
+                *(text for standing in row for text in _format_mean(standing.regret)),
+                f"{row[0].regret.trials:,}",
             )
-            for measures in zip(*map(standings, finals), strict=True)
+            for row in zip(*map(standings, finals), strict=True)
         ),
         right=columns[2:],
     )
-    pairs = [
-        measures
-        for measures in zip(*map(differences, finals), strict=True)
-        if measures[0].difference.trials > 1
-    ]
-    if pairs:
+    pairs = zip(*map(differences, finals), strict=True)
+    rows = [row for row in pairs if row[0].difference.trials > 1]
+    if rows:
         expected = ("expected", "95 % interval") if has_expected else ()
         yield Heading("Paired differences")
         yield Table(
             ("problem", "difference", "mean", "95 % interval", *expected),
             tuple(
                 (
-                    measures[0].problem,
-                    f"{measures[0].policy} − {measures[0].than}",
-                    *(text for each in measures for text in _format_difference(each.difference)),
+                    row[0].problem,
+                    f"{row[0].policy} − {row[0].baseline}",
+                    *(text for pair in row for text in _format_difference(pair.difference)),
                 )
-                for measures in pairs
+                for row in rows
             ),
             right=("mean", "expected"),
         )

@@ -2,9 +2,9 @@
 
 A job is a block of trials of one policy on one problem. Its digest covers everything its numbers
 depend on: world, policy, options, user code, seed, trials, horizon and version. The job's file is
-`results/<digest>.parquet`, so resuming a run, extending it or running two at once only means
-looking which files exist. `calls/<digest>.json` lists the jobs of each call for `Result.open`;
-every call writes a file of its own, so that concurrent calls need no lock.
+`results/<digest>.parquet`, so resuming a run, extending it or running two at the same time only
+requires looking which files exist. `calls/<digest>.json` lists the jobs of each call for
+`Result.open`; each call writes a separate file, so that concurrent calls need no lock.
 
 All files are written atomically (`dowise._core.files`) and carry a checksum over all their bytes,
 which is verified whenever they are read. The columns of a Parquet file are problem, policy, trial,
@@ -28,13 +28,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dowise._core.files import TEMPORARY_SUFFIX, remove_stale_temporaries, write_bytes, write_text
-from dowise._core.kernels import lazy_kernels
 from dowise._core.types import FloatArray, Int32Array
 from dowise.errors import DowiseError, import_extra
 
 RESULTS = "results"
 CALLS = "calls"
-OLD_MANIFEST = "manifest.json"  # written by development versions before 0.1.0
 
 _CHECKSUM = "sha256"
 _BLANK_DIGEST = b"0" * 64
@@ -42,11 +40,11 @@ _SEAL = re.compile(rb"job=([0-9a-f]{64}) sha256=([0-9a-f]{64})")
 _WRITE_BATCH_ROWS = 2**16
 _DICTIONARY_COLUMNS = ["problem", "policy", "arm"]
 
-_kernels = lazy_kernels("dowise.simulation.trial")
-
 
 class DamagedError(DowiseError):
-    """A file that is not what a simulation wrote there."""
+    """A file whose contents are not those that a simulation wrote."""
+
+    code = "damaged-file"
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class Job:
 
 
 class CodedStrings(NamedTuple):
-    """An array of strings: the distinct ones in order of first occurrence, and a code for each."""
+    """Array of strings: the distinct strings in order of first occurrence, and codes for them."""
 
     distinct: list[str]
     codes: Int32Array
@@ -76,27 +74,28 @@ class CodedStrings(NamedTuple):
     @classmethod
     def from_positions(cls, values: Sequence[object], positions: Int32Array) -> CodedStrings:
         """Return `str(values[i])` for each `i` in `positions`; values may share a string."""
-        codes = np.empty(positions.size, dtype=np.int32)
-        used = np.empty(len(values), dtype=np.int64)
-        count = _kernels.number_by_first(positions.ravel(), used, codes)
+        flat = positions.ravel()
+        first = np.full(len(values), flat.size)
+        first[flat[::-1]] = np.arange(flat.size)[::-1]  # of equal positions the first one remains
+        used = np.argsort(first)[: np.count_nonzero(first < flat.size)]
         numbers: dict[str, int] = {}
-        recoded = [numbers.setdefault(str(values[i]), len(numbers)) for i in used[:count].tolist()]
-        if len(numbers) < count:
-            codes = np.array(recoded, dtype=np.int32)[codes]
-        return cls([*numbers], codes.reshape(positions.shape))
+        codes = np.empty(len(values), dtype=np.int32)
+        codes[used] = [numbers.setdefault(str(values[i]), len(numbers)) for i in used.tolist()]
+        return cls([*numbers], codes[positions])
 
 
 @dataclass(frozen=True, eq=False)
 class JobResult:
-    """Results of a job at the rounds that are kept: arrays with a row for each trial."""
+    """Results of a job at the kept rounds: arrays with a row for each trial.
+
+    `regrets` are cumulative, and so are `expected` regrets, which are None unless requested.
+    """
 
     trials: list[int]
     rounds: Int32Array
     regrets: FloatArray
-    """Cumulative regret."""
     arms: CodedStrings
     expected: FloatArray | None = None
-    """Cumulative expected regret; None unless requested."""
 
     def to_table(self, job: Job) -> Any:
         """Return an Arrow table without nulls, so that Parquet stores no validity per row."""
@@ -104,8 +103,9 @@ class JobResult:
         trials, rounds = self.regrets.shape
 
         def strings(distinct: list[str], codes: Int32Array) -> Any:
-            words = pyarrow.array(distinct)
-            return pyarrow.DictionaryArray.from_arrays(codes.ravel(), words, safe=False)
+            return pyarrow.DictionaryArray.from_arrays(
+                codes.ravel(), pyarrow.array(distinct), safe=False
+            )
 
         zeros = np.zeros(trials * rounds, np.int32)
         columns = {
@@ -125,13 +125,13 @@ class JobResult:
 def to_parquet(table: Any, digest: str) -> bytes:
     """Return a Parquet file sealed with the job's digest and a checksum over the whole file.
 
-    The seal is part of the file's metadata. The checksum is computed with its own place blank.
+    The seal is part of the file's metadata. The checksum is computed with a blank in its place.
     """
     pyarrow = import_extra("pyarrow", "simulate", "a simulation")
     parquet = import_extra("pyarrow.parquet", "simulate", "a simulation")
     sink = pyarrow.BufferOutputStream()
     seal = f"job={digest} sha256={_BLANK_DIGEST.decode()}"
-    # lz4 and a single batch of rows: half the time of zstd, and files a fifth larger.
+    # lz4 and a single batch of rows take half the time of zstd; files are a fifth larger.
     with parquet.ParquetWriter(
         sink,
         table.schema,
@@ -231,15 +231,9 @@ class RunDirectory:
         Raises
         ------
         DowiseError
-            If the directory has contents but no results, or was written by an earlier version.
+            If the directory has contents but is not a run directory.
         """
         names = {path.name for path in list_directory(self.path)}
-        if OLD_MANIFEST in names:
-            raise DowiseError(
-                f"{self.path} was written by an earlier version of dowise, which this one can't "
-                "read: choose another directory",
-                code="other-version",
-            )
         if CALLS not in names and names - {RESULTS}:
             raise DowiseError(
                 f"{self.path} already exists and is not a run directory: choose a new directory",
@@ -274,10 +268,7 @@ class RunDirectory:
         """Return the calls listed in this directory, oldest first."""
         files = [x for x in list_directory(self.path / CALLS) if x.suffix == ".json"]
         if not files:
-            hint = ""
-            if (self.path / OLD_MANIFEST).exists():
-                hint = " (it was written by an earlier version of dowise)"
-            raise DowiseError(f"{self.path} is not a run directory{hint}", code="no-results")
+            raise DowiseError(f"{self.path} is not a run directory", code="no-results")
         calls = []
         for file in files:
             content = read_checked_json(file)
@@ -317,7 +308,7 @@ class RunDirectory:
             ) from None
 
     def missing(self, jobs: Iterable[Job]) -> tuple[list[Job], list[str]]:
-        """Return the jobs to run, and a message for each damaged file among theirs."""
+        """Return the jobs to run, and a message for each of their files that is damaged."""
         missing, damages = [], []
         for job in jobs:
             try:
@@ -335,7 +326,7 @@ class RunDirectory:
             return from_parquet(self._read(job), columns)
         except DamagedError as error:
             raise DamagedError(
-                f"{error}: the same simulation in this directory runs its trials again"
+                f"{error}: run the same simulation in this directory to repeat its trials"
             ) from None
 
     def _file(self, job: Job) -> Path:
@@ -361,10 +352,10 @@ def select_jobs(
 ) -> tuple[list[Job], dict[str, Any]]:
     """Return the jobs that `Result.open` shows, with the specification of their last call.
 
-    Calls with the same horizon and settings are shown together: of those in the directory, the
-    ones with the most finished jobs, then the longest horizon, then the newest. If a label stands
-    for several problems or policies, the newest call decides; of overlapping blocks of trials the
-    longest finished one is shown.
+    Calls with the same horizon and settings form a group. The group with the most finished jobs is
+    shown, then that with the longest horizon, then the newest. If a label has several problems or
+    policies, the newest call decides; of overlapping blocks of trials the longest finished one is
+    shown.
     """
     groups: dict[str, list[Call]] = {}
     calls = directory.calls()
@@ -380,8 +371,8 @@ def select_jobs(
 
     def rank(group: list[Call]) -> tuple[int, int, str]:
         jobs = {job.digest: job for call in group for job in call.jobs}
-        done = sum(job in directory for job in jobs.values())
-        return done, group[-1].horizon, group[-1].started
+        finished = sum(job in directory for job in jobs.values())
+        return finished, group[-1].horizon, group[-1].started
 
     group = max(groups.values(), key=rank)
     newest = {(job.problem, job.policy): call.pair(job) for call in group for job in call.jobs}
@@ -392,8 +383,8 @@ def select_jobs(
             if call.pair(job) != newest[label]:
                 continue
             by_first = blocks[label]
-            other = by_first.get(job.first)
-            if other is None or (job in directory, job.last) > (other in directory, other.last):
+            block = by_first.get(job.first)
+            if block is None or (job in directory, job.last) > (block in directory, block.last):
                 by_first[job.first] = job
     return [job for by_first in blocks.values() for job in by_first.values()], group[-1].spec
 
@@ -435,7 +426,7 @@ def write_checked_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def list_directory(directory: Path) -> list[Path]:
-    """Return the contents of a directory without drafts; nothing if it does not exist."""
+    """Return the contents of a directory without drafts, or an empty list if there is none."""
     try:
         return [path for path in directory.iterdir() if path.suffix != TEMPORARY_SUFFIX]
     except FileNotFoundError:

@@ -54,11 +54,11 @@ def simulate(
     problems
         Names ("task1"; "chordal-15-0.2" draws a random graph for every trial), paths of problem
         files or Problems: every trial draws new CPTs from the problem's prior or Dirichlet(1). A
-        world, such as an `Environment` or anything that passes `check_environment`, is played as
-        it is in every trial. A pair (label, problem or world) sets the label.
+        world, such as an `Environment` or anything that passes `check_environment`, is the same in
+        every trial. A pair (label, problem or world) sets the label.
     policies
         Names, factories (classes or functions of a problem), pairs (label, policy), or
-        `On(problem, policy, label)` for a policy with another problem than the world's.
+        `On(problem, policy, label)` for a policy whose problem differs from the world's.
     horizon
         Rounds per trial.
     trials
@@ -68,20 +68,20 @@ def simulate(
     workers
         Number of processes on this machine.
     options
-        Options of each policy by its label. A policy with an option `seed` gets another one in
-        every trial, and one with an option `horizon` that of the simulation, unless given here.
+        Options of each policy by its label. By default an option `seed` differs in every trial, and
+        an option `horizon` is that of the simulation.
     out
         Directory for the results, written job by job. Jobs whose files exist are not run again, so
         the same call resumes a run that was stopped, and a larger one extends it. Without `out`
         results stay in memory.
     every
-        Keep every n-th round, and the last.
+        Keep every n-th round and the last one.
     observational
         Number of observational records shown to every policy before the first round.
     cluster
         Address of a Dask scheduler, used instead of `workers`.
     progress
-        Called with the numbers of finished jobs and of all jobs.
+        Called with the number of finished jobs and the number of all jobs.
     strong, edges
         Options of `make_environment`: strong hidden causes; doubtful edges drawn by their priors.
     expected
@@ -128,15 +128,15 @@ def simulate(
         results.begin(Call(data, spec.horizon, spec.trials, jobs))
         missing, damages = results.missing(jobs)
         if damages:
-            others = f" (and {len(damages) - 1} more files)" if len(damages) > 1 else ""
+            count = f" (and {len(damages) - 1} more files)" if len(damages) > 1 else ""
             warnings.warn(
-                f"{damages[0]}: its trials are run again{others}", DowiseWarning, stacklevel=2
+                f"{damages[0]}: its trials are run again{count}", DowiseWarning, stacklevel=2
             )
-    done = len(jobs) - len(missing)
-    progress(done, len(jobs))
+    finished_count = len(jobs) - len(missing)
+    progress(finished_count, len(jobs))
     with closing(run_jobs(spec.run, missing, workers, cluster)) as finished:
         for job, result in finished:
             results.add(job, result)
-            done += 1
-            progress(done, len(jobs))
+            finished_count += 1
+            progress(finished_count, len(jobs))
     return Result(results, jobs, has_expected=spec.expected)

@@ -1,8 +1,8 @@
 """Specification of a simulation: worlds, policies and settings, validated and built once.
 
-A policy is given by name, by a factory, or with a problem of its own (`On`). The last is for wrong
-graphs: the world knows the truth, and the policy decides in a problem with the same recorded
-variables, but perhaps without an arrow of the world's graph.
+A policy is specified by name, by a factory, or with its own problem (`On`), to study wrong graphs:
+the world has the true graph, and the policy decides in a problem with the same recorded variables
+whose graph may lack an edge.
 
 >>> from dowise.problem import load_problem
 >>> drawn = On(load_problem("task1"), "ids", label="ids, drawn")
@@ -68,17 +68,22 @@ ProblemLike = ProblemOrWorld | tuple[str, ProblemOrWorld]
 
 @dataclass(frozen=True)
 class On:
-    """A policy that decides in a problem of its own, whatever the problem of the world is.
+    """A policy that decides in its own problem instead of the world's.
 
     Parameters
     ----------
     problem
-        Problem of the policy. It has the recorded variables, domains, context and reward of the
-        world's problem, and arms that are among the world's; a world with `arms="all"` has all.
+        Problem of the policy, with the recorded variables, domains, context and reward of the
+        world's problem, and arms that are among the world's (`arms="all"` allows any).
     policy
         Name or factory of the policy.
     label
         Name of the policy in the simulation. Defaults to the policy's name.
+
+    Raises
+    ------
+    DowiseError
+        If `problem` is not a Problem ("invalid-type").
 
     Examples
     --------
@@ -139,7 +144,7 @@ class PolicySpec:
         return make_with_floor(self.factory, self.problem or problem, options)
 
     def check(self, problem: Problem, **options: Any) -> None:
-        """Raise `DowiseError` if the policy can't be made, or does not fit worlds of a problem."""
+        """Raise `DowiseError` if the policy can't be made or does not fit worlds of a problem."""
         make_checked(self.label, self.factory, self.problem or problem, **options)
         if self.problem is not None:
             try:
@@ -167,7 +172,7 @@ class PolicySpec:
 
 
 def policy_specs(policies: Iterable[PolicyLike]) -> list[PolicySpec]:
-    """Resolve policies; each must have a label of its own."""
+    """Resolve policies, whose labels must be distinct."""
     specs: dict[str, PolicySpec] = {}
     for policy in policies:
         spec = PolicySpec.from_user(policy)
@@ -182,7 +187,10 @@ def policy_specs(policies: Iterable[PolicyLike]) -> list[PolicySpec]:
 
 @dataclass(frozen=True)
 class SimulationSpec:
-    """Everything that determines the results: equal specifications give equal bits."""
+    """Everything that determines the results: equal specifications give equal bits.
+
+    With `expected`, expected regret is computed too (`dowise.simulation.expected_regret`).
+    """
 
     worlds: Mapping[str, Worlds]
     policies: Mapping[str, PolicySpec]
@@ -193,7 +201,6 @@ class SimulationSpec:
     every: int
     observational: int
     expected: bool = False
-    """True if expected regret is computed too (`dowise.simulation.expected_regret`)."""
 
     @classmethod
     def from_user(
@@ -210,7 +217,7 @@ class SimulationSpec:
         world_options: WorldOptions,
         expected: bool,
     ) -> SimulationSpec:
-        """Validate all arguments, and build every world and policy once before anything is run."""
+        """Validate all arguments, and build every world and policy once before anything runs."""
         horizon = check_integer("horizon", horizon, 1, MAX_ROUNDS)
         trials = check_integer("trials", trials, 1)
         every, seed = check_integer("every", every, 1), check_integer("seed", seed, 0)
@@ -266,7 +273,7 @@ class SimulationSpec:
         return spec
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything the results depend on, except trials and horizon."""
+        """Return everything that the results depend on, except trials and horizon."""
         problems = {}
         for label, worlds in self.worlds.items():
             problems[label] = worlds.spec()
@@ -288,7 +295,7 @@ class SimulationSpec:
         }
 
     def jobs(self, spec: Mapping[str, Any] | None = None) -> list[Job]:
-        """Return all jobs, by problem; of each problem the first trials of all policies come first.
+        """Return all jobs by problem, the first trials of all policies before later trials.
 
         `spec` is `to_json()`, if the caller has it already.
         """
@@ -296,7 +303,7 @@ class SimulationSpec:
         shared = {key: x for key, x in spec.items() if key not in ("problems", "policies")}
         jobs = []
         for problem in self.worlds:
-            of_problem = []
+            jobs_of_problem = []
             for label, policy in self.policies.items():
                 pair = spec["problems"][problem], spec["policies"][label]
                 source = digest_of([shared, problem, label, *pair])
@@ -304,8 +311,8 @@ class SimulationSpec:
                 for first in range(0, self.trials, size):
                     last = min(first + size, self.trials) - 1
                     digest = sha256(f"{source} {first}-{last} {self.horizon}".encode()).hexdigest()
-                    of_problem.append(Job(problem, label, first, last, self.horizon, digest))
-            jobs += sorted(of_problem, key=lambda job: job.first)
+                    jobs_of_problem.append(Job(problem, label, first, last, self.horizon, digest))
+            jobs += sorted(jobs_of_problem, key=lambda job: job.first)
         return jobs
 
     def policy_options(self, policy: str, trial: int) -> dict[str, Any]:
@@ -349,7 +356,7 @@ class SimulationSpec:
             worlds = self.worlds[job.problem]
             is_custom_world = isinstance(worlds, FixedWorld) and not is_builtin(type(worlds.world))
             if isinstance(error, SystemExit) and not (is_custom_world or policy.is_custom):
-                raise  # a signal handler of the program may end it at any time
+                raise  # from a signal handler, which may end the program at any time
             kind = DowiseError if user_code_location(error) is None else UserCodeError
             place = f"{job.policy} on {job.problem}, trial {trial}"
             raise kind(f"{place}: {describe_error(error)}") from error
@@ -370,8 +377,8 @@ def _to_json(value: Any, label: str) -> Any:
     if isinstance(value, Path):
         return str(value)
     raise DowiseError(
-        f"an option of {label!r} is {value!r}: expected numbers, strings, lists or mappings of "
-        "them, which identify the run",
+        f"option of {label!r}: {value!r} can't identify a run (expected numbers, strings, lists or "
+        "mappings of them)",
         code="invalid-type",
     )
 
@@ -404,22 +411,22 @@ def has_expected_regret(worlds: Worlds) -> bool:
 
 
 def _why_not_expected(worlds: Worlds) -> str | None:
-    """Return why expected regret would not have the mean of the regret; None if it has."""
+    """Return the reason why expected regret would not have the mean of the regret, if any."""
     if isinstance(worlds, FixedWorld):
         return "but this world has fixed CPTs: pass its problem, or leave expected out"
     if worlds.options.strong:
-        return "but strong worlds are drawn otherwise: leave strong or expected out"
+        return "but strong worlds have another prior: leave strong or expected out"
     if isinstance(worlds, ChordalWorlds):
         return None
     problem = worlds.problem
     if problem.hidden or problem.possible.bidirected_edges:
         return (
-            "but with hidden causes they are not: worlds draw CPTs of hidden variables, beliefs "
-            "have factors (docs/hidden.md); leave expected out"
+            "but with hidden causes worlds draw CPTs of hidden variables, which beliefs do not "
+            "have (docs/hidden.md): leave expected out"
         )
     if problem.edge_priors and worlds.options.edges == "all":
         doubtful = ", ".join(problem.edge_priors)
-        return f"but these have all doubtful edges ({doubtful}): draw them too, edges='prior'"
+        return f"but these have all doubtful edges ({doubtful}): draw the edges (edges='prior')"
     return None
 
 
@@ -434,9 +441,9 @@ def is_builtin(factory: Callable[..., Any]) -> bool:
 def source_fingerprint(factory: Callable[..., Any]) -> str | None:
     """Return a digest of the sources of user code, so that a change is noticed.
 
-    It covers the files of the class or function and of its base classes, with all files of the
-    packages they are in. Nothing else that they import is covered. None for built-ins, which the
-    version identifies, and for code without a source.
+    The digest covers the files of the class or function and of its base classes, and all files of
+    their packages, but no other imports. It is None for built-ins, which the version identifies,
+    and for code without a source.
     """
     if is_builtin(factory):
         return None
@@ -445,7 +452,7 @@ def source_fingerprint(factory: Callable[..., Any]) -> str | None:
     parts = [text for part in (factory, *classes) for text in _source_texts(part)]
     package = factory.__module__.partition(".")[0]
     files: set[Path] = set()
-    for name in {factory.__module__, *(each.__module__ for each in classes)}:
+    for name in {factory.__module__, *(base.__module__ for base in classes)}:
         module, root = sys.modules.get(name), name.partition(".")[0]
         file = getattr(module, "__file__", None)
         if file is None or root == "dowise" or not (is_user_code(file) or root == package):
@@ -465,7 +472,7 @@ def source_fingerprint(factory: Callable[..., Any]) -> str | None:
 
 
 def _source_texts(part: Any) -> Iterator[bytes]:
-    """Yield the source of a function, or of the methods of a class that was defined in no file."""
+    """Yield the source of a function, or of the methods of a class that is not in a file."""
     module = sys.modules.get(part.__module__)
     if isinstance(part, type):
         if module is None or getattr(module, "__file__", None) or module.__name__ == "builtins":
@@ -473,7 +480,7 @@ def _source_texts(part: Any) -> Iterator[bytes]:
         for method in filter(inspect.isfunction, vars(part).values()):
             yield from _source_texts(method)
         return
-    # Code compiled from a string has the file name of `python -c`, whose text is another.
+    # Code compiled from a string has the file name of `python -c`, but another text.
     is_string = getattr(getattr(part, "__code__", None), "co_filename", "") == "<string>"
     if is_string and part.__module__ != "__main__":
         return

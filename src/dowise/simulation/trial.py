@@ -1,14 +1,14 @@
 """Trials: a policy plays T rounds in a world, and the regret of each round is recorded.
 
 Everything random is keyed by (seed, trial, purpose): the world, its contexts, the uniforms that
-drive outcomes, and the policy's own draws. So within a trial every policy faces the same world and
+drive outcomes, and the draws of the policy. So within a trial every policy faces the same world and
 the same contexts, and the same arm in the same round has the same outcome; and no trial depends on
 any other, on their order, or on the process that runs them.
 
-For an `Environment`, contexts are drawn and rounds are played in compiled loops if the policy has
-one; custom worlds are asked for one `draw_context` and one `play` at a time, with the same random
-numbers. A policy may have another problem than the world's (`On`): it decides among its own arms,
-which are mapped to the world's, and regret is computed by the world.
+In an `Environment`, contexts are drawn together, and a compiled loop plays all rounds if the policy
+has one; the methods `draw_context` and `play` of a custom world are called once per round, with the
+same random numbers. If a policy's problem differs from the world's (`On`), it decides among its own
+arms, which are mapped to the world's, and the world determines regret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
-from dowise._core.kernels import kernel, lazy_kernels
 from dowise._core.rng import stream, streams
 from dowise._core.types import FloatArray, Int32Array, IntArray
 from dowise.belief import Belief
@@ -40,8 +39,6 @@ MAX_PREPARED_REGRETS = 2**20  # regrets of the trials that are prepared together
 
 Factory = Callable[[Problem], MinimalPolicy]
 
-_kernels = lazy_kernels("dowise.simulation.trial")
-
 
 class Purpose(IntEnum):
     """Purpose of a random stream."""
@@ -57,26 +54,28 @@ class Purpose(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Arm and regret of every round; arms are positions among those of the world's problem."""
+    """Arm, regret and, if requested, expected regret of every round.
+
+    Arms are positions among those of the world's problem.
+    """
 
     problem: Problem
     arms: IntArray
     regrets: FloatArray
     expected: FloatArray | None = None
-    """Expected regret of every round, if requested (`dowise.simulation.expected_regret`)."""
 
 
 class TrialInputs(NamedTuple):
     """Contexts, regrets and random streams of a trial, prepared before a policy plays."""
 
-    kinds: IntArray
-    """The distinct contexts by their codes, in rows."""
-    numbers: IntArray
-    """Row of the context of each round."""
+    distinct: IntArray
+    """Codes of the distinct contexts: (contexts, context variables)."""
+    rows: IntArray
+    """Index of each round's context among the distinct ones."""
     contexts: list[tuple[int, ...]]
-    """The distinct contexts as worlds and policies take them."""
+    """The distinct contexts as tuples of codes."""
     regrets: FloatArray
-    """Regret of each arm in each distinct context."""
+    """Regret of each arm in each distinct context: (contexts, arms)."""
     outcome_rng: np.random.Generator
     policy_rng: np.random.Generator
 
@@ -84,35 +83,30 @@ class TrialInputs(NamedTuple):
 class TrialCollector:
     """Collects the kept rounds of the trials of a job.
 
-    Arms are positions until all trials are there, so that strings are made once per job.
+    Arms remain positions until all trials are added, so that strings are created once per job.
     """
 
     def __init__(self, trials: list[int], rounds: Int32Array, expected: bool) -> None:
         shape = len(trials), len(rounds)
-        self._trials, self._rounds, self._done = trials, rounds, 0
+        self._trials, self._rounds, self._count = trials, rounds, 0
+        self._kept = rounds - 1  # their positions among all rounds
         self._regrets = np.empty(shape)
         self._expected = np.empty(shape) if expected else None
         self._positions = np.empty(shape, dtype=np.int32)  # among the arms of all problems
         self._arms: list[Intervention] = []
-        self._problem: Problem | None = None  # of the last trial, and where its arms begin
-        self._start = 0
+        self._problem: Problem | None = None  # of the last trial
+        self._start = 0  # position of that problem's first arm
 
     def add(self, trial: Trial) -> None:
         """Add the next trial."""
-        if trial.problem is not self._problem:  # the first, or one drawn for this trial
+        if trial.problem is not self._problem:  # the first trial, or a random problem
             self._problem, self._start = trial.problem, len(self._arms)
             self._arms += trial.problem.arms
-        i, self._done = self._done, self._done + 1
-        _kernels.keep_rounds(
-            self._rounds,
-            trial.regrets,
-            trial.arms,
-            self._start,
-            self._regrets[i],
-            self._positions[i],
-        )
+        i, self._count = self._count, self._count + 1
+        self._regrets[i] = trial.regrets.cumsum()[self._kept]
+        self._positions[i] = trial.arms[self._kept] + self._start
         if self._expected is not None and trial.expected is not None:
-            self._expected[i] = trial.expected.cumsum()[self._rounds - 1]
+            self._expected[i] = trial.expected.cumsum()[self._kept]
 
     def result(self) -> JobResult:
         """Return the result once all trials are added."""
@@ -121,11 +115,9 @@ class TrialCollector:
 
 
 def kept_rounds(horizon: int, every: int) -> Int32Array:
-    """Return the rounds to keep: every `every`-th one, and the last."""
-    kept = np.arange(every, horizon + 1, every, dtype=np.int32)
-    if not len(kept) or kept[-1] != horizon:
-        kept = np.append(kept, np.int32(horizon))
-    return kept
+    """Return the rounds to keep: multiples of `every`, and the last one."""
+    rounds = np.arange(every, horizon + 1, every, dtype=np.int32)
+    return rounds if horizon % every == 0 else np.append(rounds, np.int32(horizon))
 
 
 def make_world(source: str | Problem | World | Worlds, seed: int, trial: int) -> World:
@@ -134,7 +126,7 @@ def make_world(source: str | Problem | World | Worlds, seed: int, trial: int) ->
 
 
 def seed_of(seed: int, trial: int) -> int:
-    """Return the seed of a policy that takes one, another in every trial."""
+    """Return the seed of a trial for a policy with a seed."""
     return int(stream(seed, trial, Purpose.SEED).integers(2**31))
 
 
@@ -143,16 +135,16 @@ def prepare_trials(
 ) -> Iterator[tuple[World, TrialInputs | None]]:
     """Yield the world of each trial with its inputs, several trials at a time.
 
-    Fixed worlds, which may be user code, are only asked when their trial comes: no inputs.
+    Fixed worlds, which may be user code, get no inputs: their methods are called in their trial.
     """
     if not isinstance(source, SampledWorlds):
         yield from ((make_world(source, seed, trial), None) for trial in trials)
         return
     block = max(1, MAX_PREPARED_REGRETS // (horizon * len(source.problem.arms)))
     for start in range(0, len(trials), block):
-        some = trials[start : start + block]
-        worlds = source.draw_many(streams(seed, [(trial, Purpose.WORLD) for trial in some]))
-        yield from zip(worlds, _prepare_inputs(worlds, horizon, seed, some), strict=True)
+        batch = trials[start : start + block]
+        worlds = source.draw_many(streams(seed, [(trial, Purpose.WORLD) for trial in batch]))
+        yield from zip(worlds, _prepare_inputs(worlds, horizon, seed, batch), strict=True)
 
 
 def _prepare_inputs(
@@ -160,19 +152,23 @@ def _prepare_inputs(
 ) -> list[TrialInputs]:
     """Return the inputs of trials in worlds of one problem."""
     distinct = _distinct_contexts(worlds, horizon, seed, trials)
-    contexts = [[tuple(codes) for codes in kinds.tolist()] for kinds, _ in distinct]
-    ours = [world for world in worlds if isinstance(world, Environment) and _keeps(world, "means")]
-    if len(ours) == len(worlds):
-        means = means_in_worlds(ours, contexts)
+    contexts = [[tuple(row) for row in codes.tolist()] for codes, _ in distinct]
+    environments = [
+        world for world in worlds if isinstance(world, Environment) and _keeps(world, "means")
+    ]
+    if len(environments) == len(worlds):
+        means = means_in_worlds(environments, contexts)
     else:
-        means = np.concatenate([_means(*each) for each in zip(worlds, contexts, strict=True)])
+        means = np.concatenate(
+            [_means(world, x) for world, x in zip(worlds, contexts, strict=True)]
+        )
     regrets = worlds[0].problem.payoff.regrets(means)
     ends = [0, *accumulate(map(len, contexts))]
     purposes = Purpose.OUTCOMES, Purpose.POLICY
     rngs = iter(streams(seed, [(trial, purpose) for trial in trials for purpose in purposes]))
     return [
-        TrialInputs(kinds, numbers, codes, regrets[start:end], next(rngs), next(rngs))
-        for (kinds, numbers), codes, (start, end) in zip(
+        TrialInputs(codes, rows, tuples, regrets[start:end], next(rngs), next(rngs))
+        for (codes, rows), tuples, (start, end) in zip(
             distinct, contexts, pairwise(ends), strict=True
         )
     ]
@@ -181,7 +177,7 @@ def _prepare_inputs(
 def _distinct_contexts(
     worlds: Sequence[World], rounds: int, seed: int, trials: Sequence[int]
 ) -> list[tuple[IntArray, IntArray]]:
-    """Return the distinct contexts of each trial, and the row of each round's context."""
+    """Return the distinct contexts of each trial, and the index of each round's context."""
     if all(_draws_contexts(world) and not world.problem.context for world in worlds):
         empty = np.empty((rounds, 0), dtype=np.int64)  # needs no random numbers
         return [_distinct(empty)] * len(worlds)
@@ -202,7 +198,7 @@ def run_trial(
     expected: bool = False,
     inputs: TrialInputs | None = None,
 ) -> Trial:
-    """Let a fresh policy play in a world.
+    """Run a new policy in a world.
 
     Parameters
     ----------
@@ -213,11 +209,11 @@ def run_trial(
     horizon, seed, trial
         Rounds, random seed and number of the trial.
     observational
-        Observational records shown to the policy before the first round.
+        Number of observational records that the policy gets before the first round.
     expected
         Compute the expected regret too.
     inputs
-        Prepared inputs, which can be used once since they hold random streams.
+        Prepared inputs. They can be used only once, since they contain random streams.
     """
     policy = make(world.problem)
     own_problem = getattr(policy, "problem", world.problem)
@@ -226,25 +222,25 @@ def run_trial(
         _show_records(policy, world, observational, stream(seed, trial, Purpose.RECORDS))
     if inputs is None:
         (inputs,) = _prepare_inputs([world], horizon, seed, [trial])
-    kinds, numbers, contexts, regrets, outcome_rng, policy_rng = inputs
+    distinct, rows, contexts, regrets, outcome_rng, policy_rng = inputs
     loop = _compiled_loop(policy, world)
     if loop is not None and isinstance(world, Environment):
         uniforms = outcome_rng.random((horizon, len(world.graph)))
         mechanism = world.mechanism(contexts)
         if positions is not None:
             mechanism = mechanism._replace(fixed=mechanism.fixed[positions])
-        chosen = loop(TrialScript(mechanism, numbers, kinds, uniforms), policy_rng)
+        chosen = loop(TrialScript(mechanism, rows, distinct, uniforms), policy_rng)
         chosen = chosen if positions is None else positions[chosen]
     else:
-        chosen = play(policy, world, contexts, numbers, outcome_rng, policy_rng)
-    regrets = regrets.take(numbers * regrets.shape[1] + chosen)
+        chosen = play(policy, world, contexts, rows, outcome_rng, policy_rng)
+    regrets = regrets.take(rows * regrets.shape[1] + chosen)
     if not expected:
         return Trial(world.problem, chosen, regrets)
     from dowise.simulation.expected_regret import expected_regrets  # loads numba
 
     assert isinstance(world, Environment)
     uniforms = stream(seed, trial, Purpose.OUTCOMES).random((horizon, len(world.graph)))
-    script = TrialScript(world.mechanism(contexts), numbers, kinds, uniforms)
+    script = TrialScript(world.mechanism(contexts), rows, distinct, uniforms)
     belief = Belief(world.problem)
     for outcome in _records(world, observational, stream(seed, trial, Purpose.RECORDS)):
         belief.update(Intervention(), outcome)
@@ -256,15 +252,15 @@ def play(
     policy: MinimalPolicy,
     world: World,
     contexts: list[tuple[int, ...]],
-    numbers: IntArray,
+    rows: IntArray,
     outcome_rng: np.random.Generator,
     policy_rng: np.random.Generator,
 ) -> IntArray:
-    """Play through `decide` and `observe`; `numbers[t]` is the context of round t."""
+    """Play with `decide` and `observe`, in context `contexts[rows[t]]` in round t."""
     labels = [world.problem.context_labels(codes) for codes in contexts]
-    chosen = np.empty(len(numbers), dtype=np.int64)
-    for t, number in enumerate(numbers.tolist()):
-        context = labels[number]
+    chosen = np.empty(len(rows), dtype=np.int64)
+    for t, row in enumerate(rows.tolist()):
+        context = labels[row]
         decision = policy.decide(context, policy_rng)
         if not hasattr(decision, "arm"):
             raise DowiseError(
@@ -280,7 +276,7 @@ def play(
 def arm_positions(world: Problem, problem: Problem) -> IntArray:
     """Return the position among the world's arms of each arm of a policy's own problem.
 
-    Raises `DowiseError` if the policy would see or do what the world does not show or take.
+    Raises `DowiseError` if the two problems do not fit together.
     """
     if problem is world:
         return np.arange(len(world.arms))
@@ -326,14 +322,14 @@ def arm_positions(world: Problem, problem: Problem) -> IntArray:
 
 
 def _compiled_loop(policy: MinimalPolicy, world: World) -> TrialLoop | None:
-    """Return the policy's compiled loop, if it has one and the world may be played by it."""
+    """Return the policy's compiled loop, if it has one and the world does not override `play`."""
     if isinstance(policy, Policy) and _keeps(world, "play"):
         return policy.compiled_trial()
     return None
 
 
 def _keeps(world: World, method: str) -> bool:
-    """Return True if a method is that of `Environment`, so that compiled code may replace it."""
+    """Return True if a method is not overridden, so that compiled code may replace it."""
     return getattr(getattr(world, method), "__func__", None) is getattr(Environment, method)
 
 
@@ -350,7 +346,7 @@ def _draw_contexts(world: World, rounds: int, rng: np.random.Generator) -> IntAr
 
 
 def _means(world: World, contexts: list[tuple[int, ...]]) -> FloatArray:
-    """Return what `means` of a custom world says: (contexts, arms)."""
+    """Return the means of a custom world: (contexts, arms)."""
     problem = world.problem
     rows = [
         np.asarray(world.means(problem.context_labels(codes)), dtype=float) for codes in contexts
@@ -371,21 +367,21 @@ def _distinct(contexts: IntArray) -> tuple[IntArray, IntArray]:
         return contexts[:1], np.zeros(len(contexts), dtype=np.int64)
     sizes = contexts.max(axis=0) + 1
     if prod(sizes.tolist()) > MAX_DENSE_CONTEXTS:
-        kinds, numbers = np.unique(contexts, axis=0, return_inverse=True)
-        return kinds, numbers.ravel()
-    places = np.ravel_multi_index(tuple(contexts.T), tuple(sizes))
+        distinct, rows = np.unique(contexts, axis=0, return_inverse=True)
+        return distinct, rows.ravel()
+    numbers = np.ravel_multi_index(tuple(contexts.T), tuple(sizes))
     occurs = np.zeros(prod(sizes.tolist()), dtype=np.bool_)
-    occurs[places] = True
-    kinds = np.stack(np.unravel_index(np.flatnonzero(occurs), tuple(sizes)), axis=1)
-    return kinds, (occurs.cumsum() - 1)[places]
+    occurs[numbers] = True
+    distinct = np.stack(np.unravel_index(np.flatnonzero(occurs), tuple(sizes)), axis=1)
+    return distinct, (occurs.cumsum() - 1)[numbers]
 
 
 def _show_records(
     policy: MinimalPolicy, world: World, count: int, rng: np.random.Generator
 ) -> None:
-    """Show observational records to a policy that can use them.
+    """Show observational records to a policy that can learn from them.
 
-    A policy that keeps its data by arm learns from do() only if that is an arm.
+    A policy that learns each arm separately can if do() is an arm.
     """
     nothing = Intervention()
     arms = getattr(policy, "problem", world.problem).arms
@@ -397,34 +393,3 @@ def _show_records(
 def _records(world: World, count: int, rng: np.random.Generator) -> Iterator[Mapping[str, object]]:
     for _ in range(count):
         yield world.play(Intervention(), world.draw_context(rng), rng)
-
-
-@kernel()
-def keep_rounds(rounds, regrets, arms, first, totals, places):
-    """Fill in the cumulative regret and the arm at each of these rounds, counted from 1.
-
-    `regrets` and `arms` have all rounds of a trial; `first` is the position of its arm 0.
-    """
-    total, start = 0.0, 0
-    for k in range(len(rounds)):
-        for t in range(start, rounds[k]):
-            total += regrets[t]
-        totals[k], start = total, rounds[k]
-        places[k] = first + arms[start - 1]
-
-
-@kernel()
-def number_by_first(positions, used, numbers):
-    """Number positions in order of first occurrence; return the number of distinct ones.
-
-    used[i] becomes the position of number i, numbers[t] the number of positions[t]; `used` has
-    room for all possible positions.
-    """
-    ranks, count = np.full(len(used), -1), 0
-    for t in range(len(positions)):
-        position = positions[t]
-        if ranks[position] < 0:
-            ranks[position], used[count] = count, position
-            count += 1
-        numbers[t] = ranks[position]
-    return count
