@@ -1,4 +1,4 @@
-"""The picture of a race: its numbers, then what is drawn of them."""
+"""Charts of a simulation: the curves, then their drawing."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,9 @@ from support.errors import raises_code
 from support.parametrize import one_in
 
 from dowise import CausalGraph, Problem, simulate
-from dowise.errors import DowiseError
 from dowise.simulation import Result
+from dowise.simulation.analysis import RegretCurve
+from dowise.simulation.plots import save_curves
 
 
 @pytest.fixture(scope="module")
@@ -18,17 +19,17 @@ def result():
     return simulate(["task1", "task2"], policies, horizon=12, trials=5, seed=3, every=4)
 
 
-def _texts(axes):
+def texts_of(axes):
     return [text.get_text() for text in axes.texts]
 
 
-def test_the_numbers_are_means_over_trials_by_problem(result):
-    found = result.curves()
-    assert list(found) == ["task1", "task2"]
-    assert [curve.policy for curve in found["task2"]] == ["ucb", "any", "$a$ _b"]
+def test_curves_are_means_over_trials_by_problem(result):
+    curves = result.curves()
+    assert list(curves) == ["task1", "task2"]
+    assert [curve.policy for curve in curves["task2"]] == ["ucb", "any", "$a$ _b"]
     frame = result.frame()
-    for problem, lines in found.items():
-        for curve in lines:
+    for problem, by_policy in curves.items():
+        for curve in by_policy:
             rows = frame[(frame["problem"] == problem) & (frame["policy"] == curve.policy)]
             wide = rows.pivot(index="trial", columns="round", values="regret")
             assert curve.rounds.tolist() == [4, 8, 12] and curve.trials == 5
@@ -36,18 +37,18 @@ def test_the_numbers_are_means_over_trials_by_problem(result):
             np.testing.assert_allclose(curve.deviation, wide.std())
 
 
-def test_a_panel_for_each_problem_with_a_line_for_each_policy(result):
+def test_figure_has_a_panel_per_problem_and_a_line_per_policy(result):
     figure = result.plot()
-    assert isinstance(figure, Figure) and not Gcf.figs  # pyplot knows nothing of it
+    assert isinstance(figure, Figure) and not Gcf.figs  # not registered with pyplot
     assert len(figure.axes) == 2
-    for axes, (problem, lines) in zip(figure.axes, result.curves().items(), strict=True):
+    for axes, (problem, curves) in zip(figure.axes, result.curves().items(), strict=True):
         assert axes.get_title("left") == f"{problem}   (5 trials, bands: two standard errors)"
-        assert {*_texts(axes)} == {"ucb", "any", "$a$ _b"}
+        assert {*texts_of(axes)} == {"ucb", "any", "$a$ _b"}
         assert len(axes.collections) == 3  # bands
-        for line, curve in zip(axes.lines, lines, strict=True):
+        for line, curve in zip(axes.lines, curves, strict=True):
             assert line.get_xdata().tolist() == [0, 4, 8, 12]
             assert line.get_ydata().tolist() == [0, *curve.mean]
-        highest = max(float(curve.band("se")[1].max()) for curve in lines)
+        highest = max(float(curve.band("se")[1].max()) for curve in curves)
         assert axes.get_ylim()[1] == pytest.approx(1.05 * highest)
 
 
@@ -59,16 +60,15 @@ def test_bands_of_standard_deviations_are_wider(result):
 
 
 @pytest.mark.parametrize("ending", one_in(3, ["png", "pdf", "svg"]))
-def test_the_same_run_gives_the_same_bytes(result, tmp_path, ending):
+def test_equal_results_give_equal_bytes(result, tmp_path, ending):
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
     result.plot(first)
-    again = Result(result._results, result._jobs)
-    again.plot(str(second), band="se")
+    Result(result._results, result._jobs).plot(str(second), band="se")
     assert first.read_bytes() == second.read_bytes()
     assert [path.name for path in sorted(tmp_path.iterdir())] == [first.name, second.name]
 
 
-def test_somebody_s_settings_do_not_show_in_our_picture(result, tmp_path):
+def test_user_settings_of_matplotlib_have_no_effect(result, tmp_path):
     import matplotlib
 
     result.plot(tmp_path / "a.png")
@@ -77,41 +77,27 @@ def test_somebody_s_settings_do_not_show_in_our_picture(result, tmp_path):
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
-def test_axes_of_one_s_own(result):
+def test_custom_axes(result):
     figure = Figure()
-    places = figure.subplots(1, 2)
-    assert result.plot(axes=places) is figure
-    assert [len(axes.lines) for axes in places] == [3, 3]
-    with raises_code("invalid-type", "2 matplotlib Axes"):
-        result.plot(axes=places[0])
-    with raises_code("invalid-type", "2 matplotlib Axes"):
-        result.plot(axes=["left", "right"])
+    axes = figure.subplots(1, 2)
+    assert result.plot(axes=axes) is figure
+    assert [len(part.lines) for part in axes] == [3, 3]
+    for invalid in (axes[0], ["left", "right"]):
+        with raises_code("invalid-type", "2 matplotlib Axes"):
+            result.plot(axes=invalid)
 
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("race.gif", "unsupported-format"), ("none/race.png", "unwritable-file")],
+    [("chart.gif", "unsupported-format"), ("none/chart.png", "unwritable-file")],
 )
-def test_a_path_that_can_t_be_drawn_to_is_refused(result, tmp_path, name, code):
+def test_invalid_path_is_rejected(result, tmp_path, name, code):
     with raises_code(code, name):
         result.plot(tmp_path / name)
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_picture_that_can_t_be_written_leaves_the_older_one(result, tmp_path, monkeypatch):
-    path = tmp_path / "race.png"
-    path.write_bytes(b"older")
-
-    def full(*_args, **_options):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("dowise._core.files.os.fsync", full)
-    with pytest.raises(DowiseError, match="race.png: can't be written .No space left"):
-        result.plot(path)
-    assert path.read_bytes() == b"older" and len([*tmp_path.iterdir()]) == 1
-
-
-def test_one_trial_of_one_round_has_no_bands_and_a_line():
+def test_single_trial_of_one_round_has_lines_without_bands():
     (axes,) = simulate(["task1"], ["ucb", "random"], horizon=1, trials=1).plot().axes
     assert axes.get_title("left") == "task1   (1 trial)"
     assert not axes.collections
@@ -119,24 +105,36 @@ def test_one_trial_of_one_round_has_no_bands_and_a_line():
     assert all(tick == int(tick) for tick in axes.get_xticks())
 
 
-def test_no_regret_at_all_and_names_that_are_long():
-    name = "a problem with a name that goes on and on, for longer than anybody would expect"
+def test_zero_regret_and_long_names():
+    name = "a problem with a name that is much longer than the title of a panel has room for"
     flat = Problem(CausalGraph.parse("X -> Y"), "Y", arms=["do(X=0)"], name=name)
-    long = "my_policies.for_this_paper:GreedyWithALongName"
-    policies = [("a", "ucb"), ("b", "ucb"), (long, "ucb")]
+    policies = [("a", "ucb"), ("b", "ucb"), ("my_policies.for_this_paper:GreedyWithALong", "ucb")]
     (axes,) = simulate([flat], policies, horizon=5, trials=3).plot().axes
     low, high = axes.get_ylim()
     assert low == 0 < high
-    heights = [text.xy[1] for text in axes.texts]  # apart, and none on the label of the rounds
+    heights = [text.xy[1] for text in axes.texts]  # separate, and none on the label of the x axis
     assert min(heights) == 0 and min(np.diff(heights)) > 0.03
-    assert "my_policies.for_th…eedyWithALongName" in _texts(axes)
+    assert "my_policies.for_th…r:GreedyWithALong" in texts_of(axes)
     title = axes.get_title("left")
     assert title.endswith("\n(3 trials, bands: two standard errors)") and "…" in title
 
 
-def test_a_race_under_way_says_of_how_many_trials(tmp_path):
-    whole = simulate(["task1"], ["ucb", "random"], horizon=5, trials=20, out=tmp_path / "race")
-    (*there, last) = whole._jobs
-    (axes,) = Result(whole._results, there).plot().axes
-    assert last.last - last.first + 1 == 10  # of one policy these trials are still to come
+def test_title_has_the_range_of_trials_of_an_unfinished_simulation(tmp_path):
+    result = simulate(["task1"], ["ucb", "random"], horizon=5, trials=20, out=tmp_path / "run")
+    *finished, last = result._jobs
+    assert last.last - last.first + 1 == 10
+    (axes,) = Result(result._results, finished).plot().axes
     assert axes.get_title("left").startswith("task1   (10 to 20 trials, bands")
+
+
+def test_registered_policies_have_fixed_colours(tmp_path):
+    rounds = np.arange(1, 11)
+    curves = [
+        RegretCurve(name, rounds, rounds * slope, rounds * 0.5, 5)
+        for name, slope in (("ids", 1.0), ("ts", 1.5), ("mine", 2.0))
+    ]
+    files = [tmp_path / f"plot.{ending}" for ending in ("png", "pdf", "svg")]
+    save_curves(curves, "A simulation", files)
+    assert all(file.stat().st_size > 3000 for file in files)
+    text = files[2].read_text("utf-8").lower()
+    assert all(colour in text for colour in ("#0072b2", "#d55e00", "#999999"))
