@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from bench_belief import best_times
 from reference_numpy import NumpyIDS
-from support.simulation_times import rest_and_play
+from support.simulation_times import time_outside_and_inside_rounds
 
 from dowise import load_problem, make_policy, simulate
 from dowise.simulation.trial import make_world, run_trial
@@ -41,7 +41,7 @@ def test_rounds_a_second_on_task1(benchmark, name):
 def test_the_rest_of_a_race_beside_its_play(benchmark, problem, name):
     """Processor time of 500 trials in this process: in the kernel that plays, and around it."""
     race = {"times": 20 if name == "ucb" else 5, "horizon": HORIZON, "trials": 500}
-    rest, play = benchmark.pedantic(rest_and_play, (problem, name), race, rounds=1)
+    rest, play = benchmark.pedantic(time_outside_and_inside_rounds, (problem, name), race, rounds=1)
     print(
         f"\n500 trials of {name} on {problem}: {1000 * play:.0f} ms of play, {1000 * rest:.0f} ms "
         f"around it: the rest is {rest / play:.2f} times the play"

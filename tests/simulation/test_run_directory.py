@@ -83,7 +83,7 @@ def test_strings_are_coded_in_order_of_first_occurrence():
 
 def test_every_changed_byte_is_noticed():
     rounds = np.array([1, 2, 3], np.int32)
-    arms = CodedStrings.from_positions(["do()", "do(X=1)"], np.array([[0, 1, 0]], np.int32))
+    arms = CodedStrings.from_positions(["do()", "do(X=1)"], np.array([[0, 1, 0]]))
     result = JobResult([0], rounds, np.array([[0.0, 0.5, 0.5]]), arms)
     content = to_parquet(result.to_table(Job("a", "b", 0, 0, 3, DIGEST)), DIGEST)
     verify(content, DIGEST)
@@ -103,7 +103,7 @@ def test_every_changed_byte_is_noticed():
 @pytest.mark.parametrize("rows", [3, 400_000])  # one row group, and two
 def test_results_are_read_back_bit_by_bit(has_expected, rows):
     rng, shape = np.random.default_rng(rows), (3, rows)
-    arms = CodedStrings.from_positions(["b", "a", "c"], rng.integers(0, 3, shape, np.int32))
+    arms = CodedStrings.from_positions(["b", "a", "c"], rng.integers(0, 3, shape))
     expected = rng.random(shape) if has_expected else None
     rounds = np.arange(1, rows + 1, dtype=np.int32)
     result = JobResult([4, 5, 6], rounds, rng.random(shape), arms, expected)

@@ -207,7 +207,7 @@ def test_error_of_a_policy_has_its_label_problem_and_trial():
         def decide(self, context=None, rng=None, allowed=None):
             return super().decide(context, rng, allowed).arm  # not a decision
 
-    with raises_code("invalid-input", "Invalid on task1, trial 0: decide must return a Decision"):
+    with raises_code("invalid-type", "Invalid on task1, trial 0: decide must return a Decision"):
         simulate(["task1"], [Invalid], horizon=5, trials=2)
 
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dowise._core.files import TEMPORARY_SUFFIX, remove_stale_temporaries, write_bytes, write_text
-from dowise._core.types import FloatArray, Int32Array
+from dowise._core.types import FloatArray, Int32Array, IntArray
 from dowise.errors import DowiseError, import_extra
 
 RESULTS = "results"
@@ -72,7 +72,7 @@ class CodedStrings(NamedTuple):
     codes: Int32Array
 
     @classmethod
-    def from_positions(cls, values: Sequence[object], positions: Int32Array) -> CodedStrings:
+    def from_positions(cls, values: Sequence[object], positions: IntArray) -> CodedStrings:
         """Return `str(values[i])` for each `i` in `positions`; values may share a string."""
         flat = positions.ravel()
         first = np.full(len(values), flat.size)
@@ -81,7 +81,7 @@ class CodedStrings(NamedTuple):
         numbers: dict[str, int] = {}
         codes = np.empty(len(values), dtype=np.int32)
         codes[used] = [numbers.setdefault(str(values[i]), len(numbers)) for i in used.tolist()]
-        return cls([*numbers], codes[positions])
+        return cls([*numbers], codes.take(positions))
 
 
 @dataclass(frozen=True, eq=False)

@@ -357,9 +357,11 @@ class SimulationSpec:
             is_custom_world = isinstance(worlds, FixedWorld) and not is_builtin(type(worlds.world))
             if isinstance(error, SystemExit) and not (is_custom_world or policy.is_custom):
                 raise  # from a signal handler, which may end the program at any time
-            kind = DowiseError if user_code_location(error) is None else UserCodeError
-            place = f"{job.policy} on {job.problem}, trial {trial}"
-            raise kind(f"{place}: {describe_error(error)}") from error
+            message = f"{job.policy} on {job.problem}, trial {trial}: {describe_error(error)}"
+            if user_code_location(error) is not None:
+                raise UserCodeError(message) from error
+            code = error.code if isinstance(error, DowiseError) else None
+            raise DowiseError(message, code=code) from error
 
 
 def _to_json(value: Any, label: str) -> Any:
