@@ -7,7 +7,7 @@ import pytest
 from support.simulation_times import time_outside_and_inside_rounds
 
 from dowise import Environment, Problem, load_problem, make_environment, make_policy, simulate
-from dowise._core.rng import stream, streams
+from dowise._core.rng import stream
 from dowise.environments import WorldOptions, resolve_worlds
 from dowise.environments.cpts import random_cpts
 from dowise.simulation.trial import (
@@ -66,16 +66,6 @@ def test_random_cpts_equal_dirichlet_draws(concentration, seed):
     for name, (*parents, size) in shapes.items():
         expected = source.dirichlet(np.full(size, concentration), size=parents)
         np.testing.assert_array_equal(cpts[name][0], expected)
-
-
-@pytest.mark.parametrize("seed", [0, 7, 2**32 - 1, 2**32, 2**128 - 1, 2**128, 2**200 + 5])
-@pytest.mark.parametrize("length", [1, 2, 3])
-def test_streams_created_together_equal_single_streams(seed, length):
-    rng = np.random.default_rng(length)
-    keys = [tuple(key) for key in rng.integers(0, 2**32, (5, length)).tolist()]
-    keys += [(0,) * length, (2**32 - 1,) * length]
-    for key, generator in zip(keys, streams(seed, keys), strict=True):
-        np.testing.assert_array_equal(generator.random(20), stream(seed, *key).random(20))
 
 
 # -- inputs ----------------------------------------------------------------------------------------

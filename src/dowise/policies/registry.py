@@ -428,8 +428,10 @@ def make_with_floor(
     factory: Callable[..., MinimalPolicy], problem: Problem, options: Mapping[str, Any]
 ) -> MinimalPolicy:
     """Make a policy with these options; add the floor unless the factory takes that option."""
+    if "floor" not in options:  # a call of `signature` costs as much as a trial of a quick policy
+        return factory(problem, **options)
     parameters = inspect.signature(factory).parameters
-    if "floor" not in options or "floor" in parameters:
+    if "floor" in parameters:
         return factory(problem, **options)
     own_options = {name: value for name, value in options.items() if name != "floor"}
     floor = check_fraction_or_zero("floor", options["floor"])
