@@ -31,7 +31,7 @@ def csrf(browser):
     return {"X-CSRF-Token": csrf_token(secret)}
 
 
-def test_the_cookie_is_for_the_browser_alone(ward):
+def test_the_cookie_is_http_only_and_same_site(ward):
     answer = enter(ward, link(ward))
     cookie = cookie_of(answer)
     assert answer.status_code == 303 and answer.headers["location"] == "/"
@@ -43,7 +43,7 @@ def test_the_cookie_is_for_the_browser_alone(ward):
 
 
 @pytest.mark.slow
-def test_over_tls_the_cookie_demands_it(tmp_path):
+def test_over_tls_the_cookie_is_secure(tmp_path):
     with running(tmp_path / "ward.db", url="https://ward.example.org") as ward:
         local, host = f"http://127.0.0.1:{ward.server.settings.port}", "ward.example.org"
         headers = {"Host": host, "Origin": f"https://{host}"}
@@ -57,7 +57,7 @@ def test_over_tls_the_cookie_demands_it(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_servers_of_a_machine_leave_each_others_sessions_alone(ward, tmp_path):
+def test_two_servers_on_one_machine_have_separate_sessions(ward, tmp_path):
     """Browsers send cookies of 127.0.0.1 to all of its ports."""
     with running(tmp_path / "other.db") as other, httpx2.Client() as browser:
         for one in (ward, other):
@@ -76,7 +76,7 @@ def test_a_link_works_once(ward):
     assert again.status_code == 403 and "set-cookie" not in again.headers
 
 
-def test_a_link_is_no_token_and_a_session_is_none_either(ward):
+def test_links_tokens_and_sessions_are_not_interchangeable(ward):
     secret, browser = link(ward), ward.browser()
     (session,) = browser.cookies.values()
     name = f"dowise-{ward.server.settings.port}"
@@ -89,7 +89,7 @@ def test_a_link_is_no_token_and_a_session_is_none_either(ward):
     assert enter(ward, session).status_code == 403
 
 
-def test_a_secret_in_the_address_opens_nothing(ward):
+def test_a_secret_in_a_query_is_ignored(ward):
     secret = link(ward)
     for path in (f"/enter?secret={secret}", f"/?token={secret}", f"/api/me?access_token={secret}"):
         answer = httpx2.get(f"{ward.address}{path}")
@@ -97,14 +97,14 @@ def test_a_secret_in_the_address_opens_nothing(ward):
     assert enter(ward, secret).status_code == 303  # it was not used
 
 
-def test_a_session_has_the_role_of_what_opened_it(ward):
+def test_a_session_has_the_role_of_its_link(ward):
     browser = ward.browser("tell")
     assert browser.get("/api/me").json()["role"] == "tell"
     asked = browser.post(f"{AT}/ask", json={"context": {"C": 1}}, headers=csrf(browser))
     assert asked.status_code == 403 and "'ask'" in asked.json()["detail"]
 
 
-def test_a_session_needs_the_proof_of_its_own_pages(ward):
+def test_a_session_needs_its_own_csrf_token(ward):
     browser, other = ward.browser(), ward.browser()
     body = {"context": {"C": 1}}
     for wrong in ({}, {"X-CSRF-Token": ""}, {"X-CSRF-Token": "0" * 64}, csrf(other)):
@@ -115,7 +115,7 @@ def test_a_session_needs_the_proof_of_its_own_pages(ward):
     assert browser.post(f"{AT}/ask", json=body, headers=csrf(browser)).status_code == 200
 
 
-def test_what_the_cookie_can_do_no_page_can_read_in_it(ward):
+def test_pages_do_not_contain_the_secret_of_the_session(ward):
     """The proof in pages follows from the secret, and does not lead back to it."""
     browser = ward.browser()
     (secret,) = browser.cookies.values()
@@ -125,13 +125,13 @@ def test_what_the_cookie_can_do_no_page_can_read_in_it(ward):
 
 
 @pytest.mark.parametrize("wrong", ["é" * 32, "\x7f", "a" * 5000])
-def test_a_proof_of_odd_letters_is_wrong_like_any_other(ward, wrong):
+def test_csrf_tokens_of_odd_characters_are_refused(ward, wrong):
     browser = ward.browser()
     answer = browser.post("/logout", data={"csrf": wrong})
     assert answer.status_code == 403
 
 
-def test_revoking_a_token_ends_its_sessions_at_once(ward):
+def test_revoking_a_token_ends_its_sessions(ward):
     made = tokens.create_token(ward.storage, "admin", "somebody")
     login = httpx2.post(f"{ward.address}/login", data={"secret": made.secret})
     cookie = {"Cookie": cookie_of(login).partition(";")[0]}
@@ -143,14 +143,14 @@ def test_revoking_a_token_ends_its_sessions_at_once(ward):
         assert httpx2.get(me, headers=headers).status_code == 401
 
 
-def test_signing_out_ends_the_session_and_not_only_the_cookie(ward):
+def test_signing_out_ends_the_session(ward):
     browser = ward.browser()
     cookie = {"Cookie": "; ".join(f"{name}={value}" for name, value in browser.cookies.items())}
     assert browser.post("/logout", headers=csrf(browser)).status_code == 303
     assert httpx2.get(f"{ward.address}/api/me", headers=cookie).status_code == 401
 
 
-def test_a_header_comes_before_a_cookie(ward):
+def test_a_header_takes_precedence_over_a_cookie(ward):
     """So that no program acts by somebody's session unknowingly."""
     browser = ward.browser("admin")
     token = {"Authorization": f"Bearer {ward.token('read')}"}
@@ -167,7 +167,7 @@ def test_settings_name_hosts_and_origins_exactly():
     assert Settings(host="10.1.2.3", plain_http=True, port=80).hosts == {"10.1.2.3:80", "10.1.2.3"}
 
 
-def test_one_who_signs_in_gets_where_one_wanted_to_go_and_nowhere_else(ward):
+def test_signing_in_redirects_to_local_paths_only(ward):
     browser = ward._client({"Sec-Fetch-Site": "same-origin", "Origin": ward.address})
     sent = browser.get("/experiments/ward%207/now", params={"decision": "5"})
     assert sent.status_code == 303
@@ -183,7 +183,7 @@ def test_one_who_signs_in_gets_where_one_wanted_to_go_and_nowhere_else(ward):
         assert answer.status_code == 303 and answer.headers["location"] == got
 
 
-def test_what_was_typed_stays_when_the_session_has_ended(ward):
+def test_htmx_requests_without_a_session_are_not_redirected(ward):
     """A part of a page is answered by 401 and no redirection, which would throw the form away."""
     browser = ward._client({"Sec-Fetch-Site": "same-origin", "Origin": ward.address})
     answer = browser.post("/experiments/ward%207/now/tell", headers={"HX-Request": "true"})

@@ -81,7 +81,7 @@ def sent(client, method, path, **more):
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("method", "path"), CASES)
-def test_a_role_is_let_in_or_not(clients, method, path, role):
+def test_endpoints_require_a_role(clients, method, path, role):
     answer = sent(clients[role], method, path, timeout=120)  # rehearsals take long
     needed = NEEDS[method, path]
     if ROLES.index(role) >= ROLES.index(needed):
@@ -93,7 +93,7 @@ def test_a_role_is_let_in_or_not(clients, method, path, role):
 
 
 @pytest.mark.parametrize(("method", "path"), CASES)
-def test_without_a_token_nothing_is_told(ward, method, path):
+def test_requests_without_a_token_learn_nothing(ward, method, path):
     client = httpx2.Client(base_url=ward.address)
     with client:
         known = sent(client, method, path)
@@ -108,14 +108,14 @@ def test_without_a_token_nothing_is_told(ward, method, path):
 
 
 @pytest.mark.parametrize("path", ["/", "/new", "/experiments/ward%207/now", "/whatever", "/logout"])
-def test_without_a_session_pages_lead_to_the_door(ward, path):
+def test_pages_redirect_to_the_login_page(ward, path):
     for method in ("GET", "POST"):
         answer = httpx2.request(method, f"{ward.address}{path}")
         assert answer.status_code == 303
         assert answer.headers["location"].partition("?next=")[0] == "/login"
 
 
-def test_the_table_names_every_endpoint(ward):
+def test_the_table_of_roles_is_complete(ward):
     description = httpx2.get(f"{ward.address}/api/openapi.json").json()
     there = {
         (method.upper(), path.replace("{name}", "ward%207").replace("{id}", "N"))

@@ -42,7 +42,7 @@ def without_a_name():
     return words
 
 
-def test_it_copies_what_there_is_and_runs_as_nobody():
+def test_it_copies_existing_files_and_runs_without_a_user_name():
     for line in said("COPY"):
         *sources, _ = line.split()
         assert all((ROOT / source).exists() for source in sources), line
@@ -53,7 +53,7 @@ def test_it_copies_what_there_is_and_runs_as_nobody():
     assert all(f"!{name.split('/')[0]}" in kept for c in said("COPY") for name in c.split()[:-1])
 
 
-def test_a_user_without_a_home_compiles_serves_and_is_stopped(tmp_path):
+def test_a_user_without_a_home_compiles_serves_and_stops(tmp_path):
     store, settings = tmp_path / "data", environment(tmp_path)
     store.mkdir(mode=0o700)
     (tmp_path / "kernels").mkdir(mode=0o700)

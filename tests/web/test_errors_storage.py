@@ -69,7 +69,7 @@ def tells_no_place(ward, answer):
     assert not found, (answer.request.url, found, answer.text)
 
 
-def test_no_answer_tells_where_the_store_is(ward):
+def test_responses_do_not_name_the_store(ward):
     for answer in answers(ward, browser=ward.browser()):
         assert answer.status_code < 500, answer.text
         tells_no_place(ward, answer)
@@ -105,7 +105,7 @@ def a_folder(store):
 
 
 @pytest.mark.parametrize("spoil", [away, emptied, foreign, cut, a_folder])
-def test_a_store_that_is_spoilt_is_unavailable_and_its_place_is_not_told(ward, spoil):
+def test_a_damaged_store_is_unavailable_and_not_named(ward, spoil):
     client, browser = ward.client(), ward.browser()
     spoil(ward.store)
     seen = set()
@@ -117,7 +117,7 @@ def test_a_store_that_is_spoilt_is_unavailable_and_its_place_is_not_told(ward, s
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_store_that_may_not_be_written_is_unavailable(ward):
+def test_a_read_only_store_is_unavailable(ward):
     client = ward.client()
     ward.store.chmod(stat.S_IRUSR)
     ward.store.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
@@ -130,7 +130,7 @@ def test_a_store_that_may_not_be_written_is_unavailable(ward):
 
 
 @pytest.mark.parametrize("name", ["SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR_WRITE"])
-def test_a_disk_that_takes_nothing_more_is_said_to(ward, monkeypatch, name):
+def test_write_errors_are_reported(ward, monkeypatch, name):
     client = ward.client()
 
     def fail(*_anything):
@@ -147,7 +147,7 @@ def test_a_disk_that_takes_nothing_more_is_said_to(ward, monkeypatch, name):
     assert client.post(f"{AT}/ask", json={"context": {"C": 1}}).status_code == 200
 
 
-def test_an_error_of_the_system_is_not_told_in_its_words(ward, monkeypatch):
+def test_system_errors_are_not_quoted(ward, monkeypatch):
     client = ward.client()
 
     def fail(*_anything):
@@ -167,7 +167,7 @@ class Broken:
 """
 
 
-def test_a_policy_of_ones_own_that_fails_is_the_servers_fault(ward, monkeypatch, tmp_path, caplog):
+def test_a_failing_custom_policy_is_a_server_error(ward, monkeypatch, tmp_path, caplog):
     folder = tmp_path / "own code"
     folder.mkdir()
     (folder / "broken_one.py").write_text(OWN)

@@ -72,7 +72,7 @@ def answer_to(ward, hostile):
 @pytest.mark.parametrize("hostile", [
     pytest.param(one, id=one.name, marks=[pytest.mark.slow] * one.is_slow) for one in CORPUS
 ])  # fmt: skip
-def test_it_is_answered_as_it_must_be(ward, listening, hostile):
+def test_a_hostile_request_is_refused(ward, listening, hostile):
     before, modules = ward.admin.get(AT).json()["head"], {*sys.modules}
     code, head, text = answer_to(ward, hostile)
     assert code in hostile.answers, (code, text[:500])
@@ -88,7 +88,7 @@ def test_it_is_answered_as_it_must_be(ward, listening, hostile):
     assert "root:" not in text  # of /etc/passwd
 
 
-def test_the_corpus_is_large_and_every_entry_has_a_name_of_its_own():
+def test_the_corpus_is_large_and_names_are_unique():
     assert len(CORPUS) >= 60 and len({one.name for one in CORPUS}) == len(CORPUS)
 
 
@@ -204,7 +204,7 @@ def written(ward):
     return ward
 
 
-def test_no_page_runs_what_somebody_called_something(written):
+def test_no_page_runs_scripts_in_names(written):
     """Every page that can be reached by links, and what its parts load."""
     browser, home = written.browser(), f"/experiments/{quote(NAME, safe='/')}"
     left = {"/?all", "/new", "/login", "/enter", "/nothing%3Cscript%3E",
@@ -232,7 +232,7 @@ def test_no_page_runs_what_somebody_called_something(written):
     assert shown >= 5, seen
 
 
-def test_pages_that_errors_make_are_harmless_too(written):
+def test_error_pages_run_no_scripts_in_names(written):
     browser = written.browser()
     csrf = re.search(r'name="csrf" value="(\w+)"', browser.get("/?all").text)[1]
     home = f"/experiments/{quote(NAME, safe='/')}/now"
@@ -249,7 +249,7 @@ def test_pages_that_errors_make_are_harmless_too(written):
         assert answer.status_code < 500 and not Page(answer.text).wrong, (path, answer.status_code)
 
 
-def test_pictures_are_xml_without_script(written):
+def test_pictures_are_xml_without_scripts(written):
     browser = written.browser()
     answer = browser.get(f"/experiments/{quote(NAME, safe='/')}/graph")
     pictures = re.findall(r"<svg\b.*?</svg>", answer.text, re.DOTALL)
@@ -265,7 +265,7 @@ def test_pictures_are_xml_without_script(written):
             assert not any(one.lower().startswith("on") or one == "style" for one in element.attrib)
 
 
-def test_documents_are_json_and_say_so(written):
+def test_documents_are_json(written):
     for path in ("", "/status", "/decisions", "/decisions/1", "/explain/1", "/history", "/events",
                  "/audit", "/export?format=json", "/belief", "/counted",
                  f"/variable?variable={quote(X)}"):  # fmt: skip
@@ -277,7 +277,7 @@ def test_documents_are_json_and_say_so(written):
     assert json.loads(written.admin.get(written.at).text)["name"] == NAME
 
 
-def test_tables_have_no_formulas(written):
+def test_exported_tables_have_no_formulas(written):
     answer = written.admin.get(f"{written.at}/export")
     assert answer.headers["content-disposition"].startswith('attachment; filename="')
     rows = [*csv.reader(io.StringIO(answer.text, newline=""))]

@@ -13,15 +13,15 @@ def registry_at(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["a", "ward"])
-def test_a_store_with_the_name_of_a_word_leaves_words_alone(registry_at, tmp_path, name):
-    said = "there is no decision 9 in a ward: there is none yet"
+def test_a_store_named_like_a_word_does_not_change_messages(registry_at, tmp_path, name):
+    said = "there is no decision 9 in a ward: none was made yet"
     found = registry_at(name)
     assert found.redact(said) == said
     assert str(tmp_path) not in found.redact(f"{tmp_path / name} can't be read")
 
 
 @pytest.mark.parametrize("name", ["ward.db", "./ward", "../ward.db"])
-def test_a_place_is_not_told(registry_at, tmp_path, name):
+def test_paths_of_the_store_are_redacted(registry_at, tmp_path, name):
     said = registry_at(name).redact(f"{name} in {tmp_path} and {(tmp_path / name).resolve()}")
     assert "ward" not in said and str(tmp_path) not in said
 
@@ -29,7 +29,7 @@ def test_a_place_is_not_told(registry_at, tmp_path, name):
 PRIVATE = ("127.0.0.1", "port 1", "annette", "trials", "postgresql", "s3cret")
 
 
-def test_where_a_database_is_stands_in_the_log_alone(ward, monkeypatch, caplog):
+def test_only_the_log_names_the_database(ward, monkeypatch, caplog):
     """The driver quotes host and port of a server that it could not reach."""
 
     def names():
@@ -49,9 +49,7 @@ def test_where_a_database_is_stands_in_the_log_alone(ward, monkeypatch, caplog):
     )
 
 
-def test_what_a_file_could_not_is_said_and_is_in_the_log(registry_at, caplog):
-    said = registry_at("ward.db").redact(
-        "ward.db: can't write to 'a': the disk is full: free some space"
-    )
-    assert said == "the store: can't write to 'a': the disk is full: free some space"
+def test_errors_of_a_file_are_reported_and_logged(registry_at, caplog):
+    said = registry_at("ward.db").redact("ward.db: can't write to 'a': the disk is full: make room")
+    assert said == "the store: can't write to 'a': the disk is full: make room"
     assert "the disk is full" in caplog.text

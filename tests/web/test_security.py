@@ -64,7 +64,7 @@ def status(came):
     "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "localhost",
              "0.0.0.0", "localhost:1", "127.0.0.1@evil.example", "[::1]", "127.1"],
 )  # fmt: skip
-def test_a_foreign_host_is_sent_away(admin, host):
+def test_foreign_hosts_are_refused(admin, host):
     """A name elsewhere that was pointed at this machine (DNS rebinding)."""
     for path in ("/health", "/login", f"{AT}/status", "/static/dowise.css"):
         answer = admin.get(path, headers={"Host": host})
@@ -72,7 +72,7 @@ def test_a_foreign_host_is_sent_away(admin, host):
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_names_of_loopback_with_our_port_are_ours(ward, admin):
+def test_loopback_names_with_the_own_port_are_accepted(ward, admin):
     port = ward.server.settings.port
     for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
         assert admin.get("/api/me", headers={"Host": host}).status_code == 200
@@ -82,7 +82,7 @@ def test_names_of_loopback_with_our_port_are_ours(ward, admin):
     "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "", "file://",
                "http://127.0.0.1:{port}.evil.example", "https://127.0.0.1:{port}"],
 )  # fmt: skip
-def test_pages_of_others_can_not_send_requests(ward, admin, origin):
+def test_foreign_origins_are_refused(ward, admin, origin):
     headers = {"Origin": origin.format(port=ward.server.settings.port)}
     browser = ward.browser()
     for client in (admin, browser):
@@ -92,7 +92,7 @@ def test_pages_of_others_can_not_send_requests(ward, admin, origin):
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "whatever"])
-def test_what_a_browser_says_is_from_another_site_is_refused(ward, admin, site):
+def test_cross_site_requests_are_refused(ward, admin, site):
     """Another port of this machine is the same site, and still another's."""
     for client in (admin, ward.browser()):
         client.headers.pop("Origin", None)
@@ -103,7 +103,7 @@ def test_what_a_browser_says_is_from_another_site_is_refused(ward, admin, site):
     assert answer.status_code == 403  # nobody is signed in as somebody else
 
 
-def test_our_own_forms_send_no_origin_and_are_let_in(ward):
+def test_own_forms_with_a_null_origin_are_accepted(ward):
     browser = ward.browser()
     csrf = browser.get("/?all").text.partition('name="csrf"')[2].partition('value="')[2]
     headers = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
@@ -114,7 +114,7 @@ def test_our_own_forms_send_no_origin_and_are_let_in(ward):
 # -- sizes ----------------------------------------------------------------------------------------
 
 
-def test_a_body_that_is_too_large_is_refused(ward, admin):
+def test_large_bodies_are_refused(ward, admin):
     limit = ward.server.settings.body_limit
     for size in (limit + 1, 3 * limit):
         answer = admin.post(f"{AT}/ask", content=b" " * size)
@@ -123,7 +123,7 @@ def test_a_body_that_is_too_large_is_refused(ward, admin):
     assert answer.status_code == 422  # is read, and lacks a context
 
 
-def test_a_body_in_chunks_is_measured_as_it_comes(ward, admin):
+def test_chunked_bodies_are_limited(ward, admin):
     limit = ward.server.settings.body_limit
     answer = admin.post(f"{AT}/ask", content=(b" " * 65536 for _ in range(limit // 65536 + 2)))
     assert answer.status_code == 413
@@ -137,11 +137,11 @@ def test_a_body_in_chunks_is_measured_as_it_comes(ward, admin):
     [("9" * 15, 413), ("9" * 30, 400), ("2000000", 413), ("-1", 400), ("1e3", 400), ("0x10", 400),
      ("+5", 400), ("5, 6", 400), ("", 400)],
 )  # fmt: skip
-def test_a_length_that_can_not_be_is_refused(ward, admin, length, wanted):
+def test_invalid_content_lengths_are_refused(ward, admin, length, wanted):
     assert status(raw(ward, head_of(ward, admin, Content_Length=length), b"{}")) == wanted
 
 
-def test_a_lying_length_can_not_bring_a_second_request_along(ward, admin):
+def test_no_second_request_is_smuggled_in_a_body(ward, admin):
     """With a length of 2 the rest would be a request of its own; it must not be answered."""
     second = head_of(ward, admin, "GET", "/api/tokens")
     came = raw(ward, head_of(ward, admin, Content_Length="2") + b"{}" + second)
@@ -151,14 +151,14 @@ def test_a_lying_length_can_not_bring_a_second_request_along(ward, admin):
     assert came.count(b"HTTP/1.1 ") == 1
 
 
-def test_more_rows_with_other_names_each_are_refused_before_they_fill_the_memory(admin):
+def test_sparse_tables_are_refused_before_they_fill_the_memory(admin):
     rows = [{f"a{i}": 1} for i in range(5_000)]
     answer = admin.post(f"{AT}/import", json={"records": rows})
     assert answer.status_code == 422 and "are too many" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("path", ["/login", "/logout", "/new", f"{AT}/ask", f"{AT}/import"])
-def test_files_are_refused_before_anything_of_them_is_read(ward, path, monkeypatch):
+def test_uploads_are_refused_before_they_are_parsed(ward, path, monkeypatch):
     from starlette.formparsers import MultiPartParser
 
     monkeypatch.setattr(MultiPartParser, "parse", lambda _: 1 / 0)
@@ -169,7 +169,7 @@ def test_files_are_refused_before_anything_of_them_is_read(ward, path, monkeypat
         assert answer.status_code == 415 and "files are not accepted" in answer.text
 
 
-def test_the_limits_of_a_form_hold_where_it_is_first_read(ward):
+def test_forms_have_a_maximum_number_of_fields(ward):
     """Which is where it proves itself by its value."""
     browser, kind = ward.browser(), {"Content-Type": "application/x-www-form-urlencoded"}
     csrf = csrf_token(next(iter(browser.cookies.values())))
@@ -183,7 +183,7 @@ def test_the_limits_of_a_form_hold_where_it_is_first_read(ward):
 # -- those who keep us waiting --------------------------------------------------------------------
 
 
-def test_silent_connections_keep_nobody_from_being_answered(ward, admin):
+def test_silent_connections_do_not_block_others(ward, admin):
     lines = [socket.create_connection(("127.0.0.1", ward.server.settings.port)) for _ in range(200)]
     try:
         for line in lines[:100]:
@@ -196,7 +196,7 @@ def test_silent_connections_keep_nobody_from_being_answered(ward, admin):
             line.close()
 
 
-def test_who_sends_no_request_is_shown_out(ward, admin, monkeypatch):
+def test_idle_connections_are_closed(ward, admin, monkeypatch):
     monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.3)
     assert raw(ward) == b""
     assert raw(ward, b"GET /health HTTP/1.1\r\n", b"X-A", b": 1\r\n", pause=0.1) == b""
@@ -204,14 +204,14 @@ def test_who_sends_no_request_is_shown_out(ward, admin, monkeypatch):
     assert raw(ward, keeping, b"GET /a").count(b"HTTP/1.1") == 1  # then a letter at a time
 
 
-def test_a_body_that_comes_too_slowly_is_given_up(ward, admin, monkeypatch):
+def test_slow_bodies_time_out(ward, admin, monkeypatch):
     monkeypatch.setattr(guard, "BODY_TIMEOUT", 0.3)
     monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.5)
     came = raw(ward, head_of(ward, admin, Content_Length="1000", Connection="keep-alive"), b"{")
     assert status(came) == 408 and b"too slowly" in came
 
 
-def test_long_looks_leave_room_for_others(ward, admin, monkeypatch):
+def test_long_queries_leave_threads_for_other_requests(ward, admin, monkeypatch):
     """Those that wait for their turn each hold a thread, of which there are some 40."""
     go = threading.Event()
     monkeypatch.setattr(type(ward.registry.experiment("ward 7")), "audit", lambda *_: go.wait(60))
@@ -239,7 +239,7 @@ def strict(tmp_path_factory):
         yield found
 
 
-def test_too_many_requests_of_one_visitor_are_refused_for_a_while(strict):
+def test_requests_are_rate_limited_per_principal(strict):
     client, other = strict.client("read"), strict.client("read")
     answers = [client.get("/api/me") for _ in range(6)]
     assert [answer.status_code for answer in answers][:3] == [200] * 3
@@ -249,7 +249,7 @@ def test_too_many_requests_of_one_visitor_are_refused_for_a_while(strict):
     assert other.get("/api/me").status_code == 200
 
 
-def test_wrong_tokens_are_refused_for_a_while_and_right_ones_are_not(strict):
+def test_only_invalid_tokens_are_rate_limited_per_address(strict):
     wrong = {"Authorization": "Bearer dowise_" + "A" * 43}
     with httpx2.Client(base_url=strict.address, headers=wrong) as guesser:
         answers = [guesser.get("/api/me") for _ in range(12)]
@@ -297,7 +297,7 @@ def answers_of_every_kind(ward, admin, monkeypatch):
     yield 422, admin.post(f"{AT}/ask", json=7)
 
 
-def test_every_answer_has_the_headers_that_keep_browsers_safe(ward, admin, monkeypatch):
+def test_every_response_has_the_security_headers(ward, admin, monkeypatch):
     for status, answer in answers_of_every_kind(ward, admin, monkeypatch):
         where = answer.request.url, answer.status_code
         assert answer.status_code == status, where
@@ -314,7 +314,7 @@ def test_every_answer_has_the_headers_that_keep_browsers_safe(ward, admin, monke
             assert "division" not in answer.text and "log" in answer.json()["detail"]
 
 
-def test_over_tls_browsers_are_told_to_stay_with_it():
+def test_hsts_is_sent_over_tls_only():
     always = guard.SecurityMiddleware(None, Settings(url="https://ward.example.org"))._headers
     assert always["Strict-Transport-Security"].startswith("max-age=")
     assert "Strict-Transport-Security" not in guard.SecurityMiddleware(None, Settings())._headers
@@ -327,7 +327,7 @@ def of_ours(caplog):
     return [record.getMessage() for record in caplog.records if record.name == "dowise_web"]
 
 
-def test_the_log_has_no_secret_and_nothing_of_what_was_asked(ward, admin, caplog):
+def test_the_log_contains_no_secrets_and_no_queries(ward, admin, caplog):
     token = admin.headers["Authorization"].removeprefix("Bearer ")
     with caplog.at_level(logging.INFO):
         browser = ward.browser()
@@ -348,7 +348,7 @@ def test_the_log_has_no_secret_and_nothing_of_what_was_asked(ward, admin, caplog
     assert browser.cookies and not any(value in text for value in browser.cookies.values())
 
 
-def test_nobody_can_write_lines_of_their_own_into_the_log(admin, caplog):
+def test_log_lines_can_not_be_forged(admin, caplog):
     with caplog.at_level(logging.INFO):
         admin.get("/api/experiments/x%0d%0a2026-01-01 GET /forged 200%1b[31m")
         admin.get("/static/%0aforged")
@@ -356,14 +356,14 @@ def test_nobody_can_write_lines_of_their_own_into_the_log(admin, caplog):
     assert all(line.isprintable() for line in of_ours(caplog))
 
 
-def test_an_unforeseen_error_is_in_the_log_and_not_in_the_answer(ward, admin, caplog, monkeypatch):
+def test_unexpected_errors_are_only_logged(ward, admin, caplog, monkeypatch):
     monkeypatch.setattr(ward.registry, "names", lambda: 1 / 0)
     answer = admin.get("/api/experiments")
     assert answer.status_code == 500 and "ZeroDivisionError" not in answer.text
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_upgrades_to_other_protocols_are_not_made(ward, admin):
+def test_upgrades_to_other_protocols_are_ignored(ward, admin):
     more = {"Upgrade": "websocket", "Connection": "Upgrade, close", "Sec_WebSocket_Version": "13"}
     key = {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ=="}
     came = raw(ward, head_of(ward, admin, "GET", f"{AT}/stream/none", **more, **key))

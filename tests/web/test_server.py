@@ -3,12 +3,12 @@
 import httpx2
 
 
-def test_health_needs_no_token_and_says_that_kernels_are_compiled(ward):
+def test_health_needs_no_token(ward):
     page = httpx2.get(f"{ward.address}/health").json()
     assert page["status"] == "ready" and page["kernels"] == "compiled"
 
 
-def test_a_whole_round_over_http(ward):
+def test_ask_tell_status_and_audit(ward):
     client = ward.client()
     at = "/api/experiments/ward%207"
     asked = client.post(f"{at}/ask", json={"context": {"C": 1}}).json()
@@ -18,7 +18,7 @@ def test_a_whole_round_over_http(ward):
     assert client.get(f"{at}/audit").json()["ok"]
 
 
-def test_factors_and_formulas_over_http(ward):
+def test_variables_and_formulas(ward):
     client, at = ward.client("read"), "/api/experiments/ward%207"
     page = client.get(f"{at}/variable", params={"variable": "Y"}).json()
     assert page["name"] == "Y" and page["versions"]

@@ -74,7 +74,7 @@ def stream_of(page):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_within_seconds_with_streams_open(store, number):
+def test_a_signal_stops_the_server_despite_open_streams(store, number):
     with serving(store, "--port", 0) as (process, page):
         assert is_up(page)
         assert page["url"].startswith("http://127.0.0.1:") and not page["url"].endswith(":0")
@@ -90,7 +90,7 @@ def test_a_signal_ends_it_within_seconds_with_streams_open(store, number):
         assert process.stdout.read().strip() == ""  # one document, and nothing after it
 
 
-def test_the_port_of_another_program_is_refused(store):
+def test_a_port_in_use_is_refused(store):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -99,7 +99,7 @@ def test_the_port_of_another_program_is_refused(store):
     assert result.exit_code == 2 and "is used by another program" in result.stderr
 
 
-def test_a_store_is_made_only_if_that_is_said(tmp_path):
+def test_a_store_is_created_only_with_create(tmp_path):
     missing = tmp_path / "none.db"
     result = CliRunner().invoke(main, ["serve", str(missing), "--port", "0"])
     assert result.exit_code == 2 and "there is no store" in result.stderr and not missing.exists()
@@ -107,7 +107,7 @@ def test_a_store_is_made_only_if_that_is_said(tmp_path):
         assert is_up(page) and missing.exists()
 
 
-def test_without_the_extra_it_says_which_to_install():
+def test_a_missing_extra_is_named():
     code = ("import sys; sys.modules['uvicorn'] = None; sys.argv = ['dowise', 'serve', 'x.db'];"
             "from dowise.cli.main import main; main()")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -115,7 +115,7 @@ def test_without_the_extra_it_says_which_to_install():
     assert "Traceback" not in done.stderr
 
 
-def test_the_log_of_the_program_has_no_query_and_no_secret(store):
+def test_the_log_contains_no_query_and_no_secret(store):
     with serving(store, "--port", 0, "--log") as (process, page):
         assert is_up(page)
         httpx2.get(f"{page['url']}/login?asked-for=1")
@@ -157,7 +157,7 @@ def test_tls_with_a_certificate(store, tmp_path):
             httpx2.get(f"{plain}/health")
 
 
-def test_files_that_are_no_certificates_are_refused_in_a_line(store, tmp_path):
+def test_invalid_certificates_are_refused(store, tmp_path):
     chain, key = certificate(tmp_path)
     (tmp_path / "no.pem").write_text("no certificate")
     (tmp_path / "other").mkdir()
@@ -189,7 +189,7 @@ def test_files_that_are_no_certificates_are_refused_in_a_line(store, tmp_path):
         (["--host", "", "--plain-http"], "the host is empty"),
     ],
 )
-def test_what_would_be_unsafe_or_can_not_be_is_refused(store, given, says, monkeypatch, tmp_path):
+def test_unsafe_and_invalid_options_are_refused(store, given, says, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["serve", str(store), "--port", "0", *given])
     assert result.exit_code == 2 and says in result.stderr, result.output
@@ -197,6 +197,6 @@ def test_what_would_be_unsafe_or_can_not_be_is_refused(store, given, says, monke
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8000", "HTTPS://ward.example.org"])
-def test_what_is_served_already_is_not_served_again(url):
+def test_urls_of_servers_are_refused_as_stores(url):
     result = CliRunner().invoke(main, ["serve", url])
     assert result.exit_code == 2 and "is already served" in result.stderr

@@ -3,7 +3,7 @@
 from dowise_web.settings import Settings
 
 
-def test_behind_a_proxy_pages_without_tls_are_not_ours():
+def test_origins_behind_a_proxy_need_tls():
     behind = Settings(url="https://Ward.example.org", port=8000)
     assert behind.origins == {
         "https://ward.example.org", "http://127.0.0.1:8000", "http://localhost:8000",
@@ -14,7 +14,7 @@ def test_behind_a_proxy_pages_without_tls_are_not_ours():
     }  # fmt: skip
 
 
-def test_the_usual_port_may_be_left_out_and_no_other():
+def test_only_the_default_port_may_be_left_out():
     assert Settings(host="10.1.2.3", port=80).hosts == {"10.1.2.3:80", "10.1.2.3"}
     assert Settings(host="10.1.2.3", port=443).hosts == {"10.1.2.3:443"}
     usual = Settings(url="https://ward.example.org:443", host="10.1.2.3")

@@ -76,7 +76,7 @@ def ask(ward):
     return ward.client("ask").post(f"{AT}/ask", json={"context": {"C": 1}}).json()["id"]
 
 
-def test_what_another_process_tells_arrives(ward, opened):
+def test_events_of_another_process_arrive(ward, opened):
     number, stream = ask(ward), opened()
     before = stream.numbers[-1]
     code = (
@@ -88,7 +88,7 @@ def test_what_another_process_tells_arrives(ward, opened):
     assert stream.numbers == sorted(stream.numbers)
 
 
-def test_a_stream_that_is_left_is_forgotten(ward, opened):
+def test_a_closed_stream_is_not_counted(ward, opened):
     """Else whoever opens and leaves pages could open no more."""
     streams = ward.server.app.state.streams
     stream = opened()
@@ -97,7 +97,7 @@ def test_a_stream_that_is_left_is_forgotten(ward, opened):
     assert wait_until(lambda: not streams._open, 10)
 
 
-def test_a_visitor_may_have_some_streams_and_not_many(ward, opened, monkeypatch):
+def test_streams_are_limited_per_principal(ward, opened, monkeypatch):
     monkeypatch.setattr(sse, "MAX_STREAMS_PER_PRINCIPAL", 2)
     token = ward.token("read")
     assert [opened(token).status for _ in range(2)] == [200, 200]
@@ -107,13 +107,13 @@ def test_a_visitor_may_have_some_streams_and_not_many(ward, opened, monkeypatch)
     assert opened().status == 200  # others may
 
 
-def test_all_together_may_have_many_and_no_more(ward, opened, monkeypatch):
+def test_streams_are_limited_in_total(ward, opened, monkeypatch):
     monkeypatch.setattr(sse, "MAX_STREAMS", 1)
     assert opened().status == 200
     assert ward.client("read").get(f"{AT}/stream").status_code == 429
 
 
-def test_a_revoked_token_is_sent_nothing_more(ward, opened):
+def test_the_stream_of_a_revoked_token_ends(ward, opened):
     made = tokens.create_token(ward.storage, "read", "somebody")
     stream = opened(made.secret)
     seen = [*stream.numbers]

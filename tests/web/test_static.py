@@ -18,7 +18,7 @@ ROWS = re.findall(
 
 
 @pytest.mark.parametrize(("file", "licence", "sum_of_it"), ROWS)
-def test_each_file_is_as_it_was_published(file, licence, sum_of_it):
+def test_vendored_files_are_as_published(file, licence, sum_of_it):
     assert sha256((VENDOR / file).read_bytes()).hexdigest() == sum_of_it
     name, version = re.match(r"([a-z]+)-(\d+\.\d+\.\d+)\.", file).groups()
     assert (VENDOR / f"{name}-{version}.LICENSE.txt").is_file()
@@ -27,7 +27,7 @@ def test_each_file_is_as_it_was_published(file, licence, sum_of_it):
     assert licence in ("0BSD", "MIT")
 
 
-def test_no_file_is_there_without_a_sum():
+def test_all_vendored_files_are_listed():
     licences = {
         f"{re.match(r'[a-z]+-[0-9.]+[0-9]', file).group()}.LICENSE.txt" for file, *_ in ROWS
     }
@@ -35,7 +35,7 @@ def test_no_file_is_there_without_a_sum():
     assert there == {"README.md", *licences, *(file for file, *_ in ROWS)}
 
 
-def test_pages_load_nothing_from_elsewhere():
+def test_pages_load_nothing_from_other_servers():
     """Neither a template nor a style names another server: pages work offline."""
     own = [*(SERVICE / "templates").rglob("*.html"), *(SERVICE / "static").glob("*.*")]
     assert own
@@ -47,7 +47,7 @@ def test_pages_load_nothing_from_elsewhere():
         assert not re.search(r"""import\s+["'(]|@import""", text), path
 
 
-def test_templates_hold_no_code_and_no_styles():
+def test_templates_contain_no_inline_code_or_styles():
     """What the Content-Security-Policy forbids would fail in silence."""
     for path in (SERVICE / "templates").rglob("*.html"):
         text = path.read_text()

@@ -88,7 +88,7 @@ def test_only_sql_stores_keep_tokens():
 # -- tokens -----------------------------------------------------------------------------------
 
 
-def test_a_token_is_good_until_it_is_revoked(storage, clock):
+def test_a_token_is_valid_until_it_is_revoked(storage, clock):
     made = create_token(storage, "ask", " Dr. Zoë ")
     assert re.fullmatch(r"dowise_[\w-]{43}", made.secret, re.ASCII)
     assert made.token[:6] == (1, made.token.hash, "token", "ask", "Dr. Zoë", None)
@@ -105,7 +105,7 @@ def test_a_token_is_good_until_it_is_revoked(storage, clock):
     assert states(storage) == ["ended", "valid"]
 
 
-def test_a_token_ends_after_its_days(storage, clock):
+def test_a_token_expires(storage, clock):
     made = create_token(storage, "read", "ann", days=3)
     clock.pass_(days=3, microseconds=-1)
     assert authenticate(storage, made.secret) == made.token and states(storage) == ["valid"]
@@ -115,13 +115,13 @@ def test_a_token_ends_after_its_days(storage, clock):
 
 
 @pytest.mark.parametrize("days", [0, -1, 36_501, float("nan"), float("inf")])
-def test_days_that_make_no_sense(days):
+def test_invalid_days_are_refused(days):
     with pytest.raises(DowiseError, match="days=.* must be above 0 and at most 36,500"):
         create_token(MemoryStorage(), "read", days=days)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x1b[31m", "x" * 201, "\ud800", 7])
-def test_a_name_that_could_not_stand_in_the_journal(storage, name):
+def test_invalid_names_are_refused(storage, name):
     for make in (create_token, create_link):
         with pytest.raises(
             DowiseError, match="is not a valid name for the holder of a token"
@@ -131,12 +131,12 @@ def test_a_name_that_could_not_stand_in_the_journal(storage, name):
     assert list_tokens(storage) == []
 
 
-def test_without_a_name_it_is_the_systems_user(storage, monkeypatch):
+def test_the_name_defaults_to_the_os_user(storage, monkeypatch):
     monkeypatch.setattr("getpass.getuser", lambda: "bob")
     assert create_token(storage, "read").token.name == "bob"
 
 
-def test_there_is_nothing_to_revoke(storage):
+def test_revoking_an_unknown_token_returns_false(storage):
     for number in (0, -1, 1, 2**63, 10**40):
         assert not revoke(storage, number)
 
@@ -144,7 +144,7 @@ def test_there_is_nothing_to_revoke(storage):
 # -- links and sessions -----------------------------------------------------------------------
 
 
-def test_a_link_is_good_for_one_session_and_for_nothing_else(storage, clock):
+def test_a_link_creates_one_session(storage, clock):
     link = create_link(storage, "tell", "ann")
     assert authenticate(storage, link.secret) is None  # not by itself
     clock.pass_(minutes=LINK_MINUTES, microseconds=-1)
@@ -162,7 +162,7 @@ def test_a_link_is_good_for_one_session_and_for_nothing_else(storage, clock):
     assert authenticate(storage, session.secret) is None
 
 
-def test_a_link_that_was_not_used_in_time_or_was_revoked(storage, clock):
+def test_expired_and_revoked_links_create_no_session(storage, clock):
     late, revoked = create_link(storage, "tell"), create_link(storage, "tell")
     assert revoke(storage, revoked.token.id)
     assert create_session(storage, revoked.secret) is None
@@ -171,7 +171,7 @@ def test_a_link_that_was_not_used_in_time_or_was_revoked(storage, clock):
     assert states(storage) == ["expired", "ended"]
 
 
-def test_a_session_never_outlives_the_token_it_came_from(storage, clock):
+def test_a_session_ends_with_its_token(storage, clock):
     made = create_token(storage, "admin", "ann", days=1)
     first = create_session(storage, made.secret, hours=1)
     clock.pass_(hours=23)
@@ -185,7 +185,7 @@ def test_a_session_never_outlives_the_token_it_came_from(storage, clock):
     assert authenticate(storage, second.secret) is None
 
 
-def test_to_revoke_a_token_ends_its_sessions_and_those_alone(storage):
+def test_revoking_a_token_ends_only_its_sessions(storage):
     one, other = create_token(storage, "ask", "ann"), create_token(storage, "ask", "bob")
     mine = [create_session(storage, one.secret) for _ in range(2)]
     his = create_session(storage, other.secret)
@@ -202,7 +202,7 @@ def test_to_revoke_a_token_ends_its_sessions_and_those_alone(storage):
     assert authenticate(storage, his.secret) == his.token
 
 
-def test_to_revoke_a_link_that_was_used_ends_its_session(storage):
+def test_revoking_a_used_link_ends_its_session(storage):
     link = create_link(storage, "ask", "ann")
     session = create_session(storage, link.secret)
     assert revoke(storage, link.token.id)
@@ -224,12 +224,12 @@ def storage_of_admin(tmp_path_factory):
 
 
 @given(secret=st.one_of(st.text(), st.binary(), st.none(), st.integers(), LIKE_SECRETS))
-def test_whatever_is_no_secret_is_unknown(storage_of_admin, secret):
+def test_arbitrary_values_are_not_secrets(storage_of_admin, secret):
     storage = storage_of_admin
     assert authenticate(storage, secret) is None and create_session(storage, secret) is None
 
 
-def test_what_is_almost_a_secret_is_unknown(storage):
+def test_variations_of_a_secret_are_unknown(storage):
     made = create_token(storage, "admin")
     secret = made.secret
     for spoiled in (
@@ -263,7 +263,7 @@ def test_the_files_of_a_store_hold_no_secret(tmp_path):
             assert not [name for name, content in files.items() if kept[:12] in content]
 
 
-def test_a_role_or_kind_that_only_a_newer_dowise_knows_is_good_for_nothing(storage):
+def test_unknown_roles_and_kinds_are_not_valid(storage):
     token = create_token(storage, "read").token
     secrets = ["dowise_" + letter * 43 for letter in "abc"]
     for secret, other in zip(secrets, ({}, {"role": "auditor"}, {"kind": "badge"}), strict=True):
@@ -284,7 +284,7 @@ print(*[i for i, secret in enumerate(secrets) if create_session(storage, secret)
 
 
 @pytest.mark.slow
-def test_two_programs_race_for_links(tmp_path):
+def test_links_are_used_once_by_two_processes(tmp_path):
     storage = open_storage(tmp_path / "ward.db", create=True)
     links = [create_link(storage, "ask").secret for _ in range(30)]
     programs = [

@@ -19,7 +19,7 @@ from dowise_web.tokens import TokenTable
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
 
-def test_of_two_processes_that_use_one_link_exactly_one_wins(place):
+def test_exactly_one_process_uses_up_a_link(place):
     links = 20
     with closing(open_storage(place, create=True)) as storage:
         for i in range(links):
@@ -50,7 +50,7 @@ def test_of_two_processes_that_use_one_link_exactly_one_wins(place):
         assert [token.hash for token in found[links:]] == [f"{winners[i]} {i}" for i in winners]
 
 
-def test_who_is_killed_in_the_midst_has_neither_used_the_link_nor_a_session(place, monkeypatch):
+def test_a_killed_process_leaves_the_link_unused(place, monkeypatch):
     with closing(open_storage(place, create=True)) as storage:
         link = TokenTable(storage).add(new("link"))
 
@@ -71,7 +71,7 @@ def test_who_is_killed_in_the_midst_has_neither_used_the_link_nor_a_session(plac
         assert TokenTable(storage).add_child(new("session", link.id), once=True).id == 2
 
 
-def test_tokens_are_written_beside_journals_and_change_nothing_there(place):
+def test_tokens_do_not_change_journals(place):
     with Experiment.create(place, "ward", "task1", policy="ucb", seed=1) as experiment:
         experiment.ask()
         head = experiment.head
@@ -82,7 +82,7 @@ def test_tokens_are_written_beside_journals_and_change_nothing_there(place):
         assert experiment.ask().id == 2
 
 
-def test_a_forked_child_and_a_thread_in_a_writing_block(place):
+def test_tokens_in_a_forked_child_and_in_a_transaction(place):
     with closing(open_storage(place, create=True)) as storage:
         TokenTable(storage).add(new("one"))
         assert run_in_child(lambda: TokenTable(storage).add(new("two")).id) == 2
@@ -98,7 +98,7 @@ def test_a_forked_child_and_a_thread_in_a_writing_block(place):
                 TokenTable(storage).add(new("four"))
 
 
-def test_a_row_that_somebody_spoiled_is_told(tmp_path):
+def test_a_damaged_row_is_an_error(tmp_path):
     path = tmp_path / "ward.db"
     with closing(open_storage(path, create=True)) as storage:
         TokenTable(storage).add(new("one"))

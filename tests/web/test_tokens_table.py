@@ -29,7 +29,7 @@ def fresh(parent=None, **changes):
     return new(secrets.token_hex(32), parent)._replace(**changes)
 
 
-def test_tokens_are_kept_as_given_and_numbered(tables):
+def test_tokens_are_stored_and_numbered(tables):
     table, other = tables
     assert table.find(secrets.token_hex(32)) is None and table.read() == []
     tokens = [fresh(name=name) for name in ("quote ' \" % \\ :x ?", "☃𝄞", "long " * 1000)]
@@ -44,7 +44,7 @@ def test_tokens_are_kept_as_given_and_numbered(tables):
     assert table.read() == added
 
 
-def test_children_of_tokens_that_have_not_ended(tables):
+def test_only_tokens_that_have_not_ended_get_children(tables):
     table, other = tables
     token, link = table.add(fresh()), table.add(fresh())
     children = [table.add_child(fresh(token.id), once=False) for _ in range(2)]
@@ -61,7 +61,7 @@ def test_children_of_tokens_that_have_not_ended(tables):
     assert table.read() == before
 
 
-def test_the_end_of_a_token_is_that_of_its_descendants(tables):
+def test_ending_a_token_ends_its_descendants(tables):
     table, other = tables
     token, unrelated, link = (table.add(fresh()) for _ in range(3))
     child = table.add_child(fresh(token.id), once=False)
@@ -82,7 +82,7 @@ def test_the_end_of_a_token_is_that_of_its_descendants(tables):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_revoked", [False, True])
-def test_of_threads_that_use_up_one_token_exactly_one_succeeds(tables, is_revoked):
+def test_exactly_one_thread_uses_up_a_token(tables, is_revoked):
     table, other = tables
     for _ in range(4):
         link, barrier = table.add(fresh()), threading.Barrier(4 + is_revoked)

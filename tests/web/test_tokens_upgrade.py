@@ -31,14 +31,14 @@ def version(path):
         return raw.execute("SELECT version FROM dowise_schema").fetchone()[0]
 
 
-def test_an_older_store_is_brought_up_to_date_when_it_is_opened(old):
+def test_an_older_store_is_upgraded_when_it_is_opened(old):
     with opened(old) as storage:
         assert version(old) == sql.VERSION
         assert TokenTable(storage).read() == []
         assert TokenTable(storage).add(new("one")).id == 1
 
 
-def test_who_may_only_read_an_older_store_reads_it():
+def test_an_older_store_can_be_read_without_write_access():
     with tempfile.TemporaryDirectory() as name:  # which other users can reach
         Path(name).chmod(0o777)
         path = Path(shutil.copy(SCHEMA_1, Path(name) / "old.db"))
@@ -58,7 +58,7 @@ def test_who_may_only_read_an_older_store_reads_it():
         assert version(path) == 1
 
 
-def test_who_meets_a_long_writer_reads_an_older_store_all_the_same(old, monkeypatch):
+def test_an_older_store_can_be_read_while_it_is_locked(old, monkeypatch):
     monkeypatch.setattr(sql, "UPGRADE_TIMEOUT", 0.1)
     with closing(sqlite3.connect(old, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
@@ -74,7 +74,7 @@ def test_who_meets_a_long_writer_reads_an_older_store_all_the_same(old, monkeypa
     assert version(old) == sql.VERSION
 
 
-def test_tables_that_do_not_serve_any_more_must_be_brought_up_to_date(old, monkeypatch):
+def test_an_unusable_schema_must_be_upgraded(old, monkeypatch):
     monkeypatch.setattr(sql, "TIMEOUT", 0.1)
     monkeypatch.setattr(sql, "OLDEST_USABLE", 2)
     with closing(sqlite3.connect(old, isolation_level=None)) as writer:
@@ -94,7 +94,7 @@ def old_database(postgres, database):
         yield database, connection
 
 
-def test_an_older_database_is_brought_up_to_date(postgres, old_database):
+def test_an_older_database_is_upgraded(postgres, old_database):
     described = (
         "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
         "WHERE table_name = 'tokens' ORDER BY ordinal_position"
@@ -111,7 +111,7 @@ def test_an_older_database_is_brought_up_to_date(postgres, old_database):
         assert found == fresh.execute(described).fetchall() and len(found) == 9
 
 
-def test_a_user_of_the_server_who_may_only_read_reads_an_older_database(postgres, old_database):
+def test_an_older_database_can_be_read_without_write_access(postgres, old_database):
     url, connection = old_database
     connection.execute("DROP ROLE IF EXISTS guest")
     connection.execute("CREATE ROLE guest LOGIN PASSWORD 'guest'")
@@ -127,7 +127,7 @@ def test_a_user_of_the_server_who_may_only_read_reads_an_older_database(postgres
         connection.execute("DROP ROLE guest")
 
 
-def test_a_table_of_the_same_name_in_an_older_database_is_left_alone(old_database):
+def test_a_foreign_table_of_the_same_name_is_not_touched(old_database):
     url, connection = old_database
     connection.execute("CREATE TABLE tokens(hash text, words text)")
     connection.execute("INSERT INTO tokens VALUES ('one', 'mine')")

@@ -23,7 +23,7 @@ GRAPH = 'graph = "X -> Y; Z -> Y"\nreward = "Y"\n'
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own")
-def test_a_policy_of_the_operators_own_can_begin_and_revise(ward):
+def test_custom_policies_loaded_by_the_operator_can_be_used(ward):
     client = ward.client()
     body = {"name": "own", "problem": GRAPH, "policy": "in-order"}
     assert client.post("/api/experiments", json=body).status_code == 201
@@ -36,7 +36,7 @@ def test_a_policy_of_the_operators_own_can_begin_and_revise(ward):
 
 
 @pytest.mark.slow
-def test_what_editors_put_around_a_text_is_no_matter(ward):
+def test_byte_order_marks_and_line_ends_are_normalized(ward):
     """What the preview takes can begin: a mark before the text, the line ends of Windows."""
     client, text = ward.client(), "\ufeff" + GRAPH.replace("\n", "\r\n")
     assert client.post("/api/preview", json={"problem": text}).status_code == 200
@@ -51,7 +51,7 @@ NOTED = GRAPH + 'forbidden = ["do(X=1)"]\narms = "pomis"\n'
 
 
 @pytest.mark.slow
-def test_what_there_is_to_say_of_a_problem_is_said_with_the_answer(ward):
+def test_notes_on_a_new_problem_are_in_the_response(ward):
     """The process that tried it is the only one that reads it as a new one."""
     client, said = ward.client(), "with forbidden assignments the best arm need not be"
     body = {"name": "noted", "problem": NOTED, "policy": "random"}
@@ -67,7 +67,7 @@ def test_what_there_is_to_say_of_a_problem_is_said_with_the_answer(ward):
 
 
 @pytest.mark.slow
-def test_a_large_problem_can_get_another_policy(ward):
+def test_a_large_current_problem_can_get_another_policy(ward):
     """One that came in by a command may be larger than a request's."""
     text = f'description = "{"x" * 300_000}"\n{GRAPH}'
     ward.registry.create("large", parse_problem(text), policy="ts", seed=1)
@@ -98,7 +98,7 @@ def order(monkeypatch, ward):
 
 
 @pytest.mark.slow
-def test_no_problem_is_read_while_the_store_is_held(ward, order):
+def test_no_problem_is_parsed_during_a_transaction(ward, order):
     client = ward.client()
     order.clear()  # of the client's token
     body = {"name": "quick", "problem": GRAPH + 'name = "quick"\n', "policy": "ids"}
@@ -111,7 +111,7 @@ def test_no_problem_is_read_while_the_store_is_held(ward, order):
 
 
 @pytest.mark.parametrize("policy", ["os:getcwd", "antigravity:Policy", "nothing"])
-def test_a_policy_that_would_have_to_be_imported_is_refused(ward, policy):
+def test_policies_are_not_imported(ward, policy):
     import sys
 
     before = set(sys.modules)
@@ -122,7 +122,7 @@ def test_a_policy_that_would_have_to_be_imported_is_refused(ward, policy):
 
 
 @pytest.mark.slow
-def test_what_a_revision_would_take_is_tried_first(ward):
+def test_a_revision_is_tried_in_the_sandbox(ward):
     """Options that ask for more memory than there is end in a refusal, not in the server's end."""
     client = ward.client()
     assert (
@@ -138,14 +138,14 @@ def test_what_a_revision_would_take_is_tried_first(ward):
 
 
 @pytest.mark.parametrize("name", ["a/status", "ward/ask", "..", "a/../b", "a//b", "/a", "."])
-def test_a_name_that_no_address_can_hold_is_refused(ward, name):
+def test_names_that_do_not_work_in_urls_are_refused(ward, name):
     body = {"name": name, "problem": GRAPH, "policy": "random"}
     answer = ward.client().post("/api/experiments", json=body)
     assert answer.status_code == 422 and answer.json()["code"] == "invalid-name"
     assert name not in ward.registry.names()
 
 
-def test_every_word_behind_a_name_is_known():
+def test_reserved_words_are_the_paths_after_a_name():
     """A new page or verb is one more ending that a name can't have."""
     from dowise_web.app import make_app
     from dowise_web.registry import RESERVED_WORDS

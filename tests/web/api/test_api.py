@@ -39,19 +39,19 @@ def last_number(client, at=AT):
 # -- keys -----------------------------------------------------------------------------------------
 
 
-def test_the_same_key_gives_the_same_decision(admin):
+def test_a_repeated_key_returns_the_same_decision(admin):
     first, again = ask(admin, "bed 4"), ask(admin, "bed 4")
     assert first.status_code == again.status_code == 200
     assert first.json() == again.json()
 
 
-def test_another_question_with_the_same_key_is_a_conflict(admin):
+def test_another_request_with_the_same_key_is_a_conflict(admin):
     ask(admin, "bed 5")
     other = ask(admin, "bed 5", context={"C": 0})
     assert other.status_code == 409 and "bed 5" in other.json()["detail"]
 
 
-def test_many_at_once_with_the_same_key_get_one_decision(ward, admin):
+def test_concurrent_requests_with_one_key_get_one_decision(ward, admin):
     before = last_number(admin)
     clients = [ward.client("ask") for _ in range(12)]
     with ThreadPoolExecutor(12) as threads:
@@ -61,7 +61,7 @@ def test_many_at_once_with_the_same_key_get_one_decision(ward, admin):
     assert last_number(admin) == before + 1
 
 
-def test_a_batch_has_a_key_too(admin):
+def test_a_repeated_key_returns_the_same_batch(admin):
     body, headers = {"contexts": [{"C": 0}, {"C": 1}]}, {"Idempotency-Key": "beds 7, 8"}
     first = admin.post(f"{AT}/ask-many", json=body, headers=headers).json()
     again = admin.post(f"{AT}/ask-many", json=body, headers=headers).json()
@@ -69,11 +69,11 @@ def test_a_batch_has_a_key_too(admin):
 
 
 @pytest.mark.parametrize("key", ["x" * 201, ""])
-def test_a_key_that_can_not_be_is_refused(admin, key):
+def test_invalid_keys_are_refused(admin, key):
     assert ask(admin, key).status_code == 422
 
 
-def test_telling_the_same_again_changes_nothing_and_otherwise_is_a_conflict(admin):
+def test_tell_twice_is_a_no_op_and_other_values_conflict(admin):
     number = ask(admin).json()["id"]
     first = admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 1}}).json()
     again = admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 1}}).json()
@@ -83,7 +83,7 @@ def test_telling_the_same_again_changes_nothing_and_otherwise_is_a_conflict(admi
 
 
 @pytest.mark.parametrize("verb", ["tell", "amend", "withdraw", "erase"])
-def test_of_many_who_say_the_same_at_once_one_is_told_that_it_changed_something(ward, admin, verb):
+def test_of_concurrent_equal_writes_exactly_one_changes_something(ward, admin, verb):
     number, said = ask(admin).json()["id"], {"reason": "typo"}
     if verb == "tell":
         said = {"values": {"Y": 1}}
@@ -106,7 +106,7 @@ def test_of_many_who_say_the_same_at_once_one_is_told_that_it_changed_something(
 # -- tags -----------------------------------------------------------------------------------------
 
 
-def test_a_status_that_is_known_is_not_sent_again_until_somebody_writes(admin):
+def test_an_unchanged_status_is_not_sent_again(admin):
     first = admin.get(f"{AT}/status")
     tag = first.headers["etag"]
     same = admin.get(f"{AT}/status", headers={"If-None-Match": f'"other", {tag}'})
@@ -118,7 +118,7 @@ def test_a_status_that_is_known_is_not_sent_again_until_somebody_writes(admin):
     assert after.json()["decisions"]["asked"] == first.json()["decisions"]["asked"] + 1
 
 
-def test_whoever_is_not_known_learns_nothing_by_a_tag(ward, admin):
+def test_an_etag_does_not_bypass_authentication(ward, admin):
     import httpx2
 
     tag = admin.get(f"{AT}/status").headers["etag"]
@@ -131,7 +131,7 @@ def test_whoever_is_not_known_learns_nothing_by_a_tag(ward, admin):
 
 @pytest.mark.parametrize("limit", [1, 3, 1000])
 @pytest.mark.parametrize(("what", "number"), [("decisions", "id"), ("events", "number")])
-def test_pages_of_a_list_are_whole_and_in_order(admin, what, number, limit):
+def test_lists_are_paginated_in_order(admin, what, number, limit):
     for _ in range(4):
         ask(admin)
     found, after = [], 0
@@ -145,7 +145,7 @@ def test_pages_of_a_list_are_whole_and_in_order(admin, what, number, limit):
     assert what == "decisions" or last == last_number(admin)
 
 
-def test_a_list_can_be_narrowed(admin):
+def test_lists_can_be_filtered(admin):
     number = ask(admin).json()["id"]
     admin.post(f"{AT}/withdraw/{number}", json={"reason": "moved to Ύδρα"})
     ids = [one["id"] for one in admin.get(f"{AT}/decisions?status=withdrawn").json()["decisions"]]
@@ -155,7 +155,7 @@ def test_a_list_can_be_narrowed(admin):
 
 
 @pytest.mark.parametrize("kind", [None, "pending", "done", "withdrawn", "erased"])
-def test_a_list_of_decisions_costs_what_it_gives(ward, admin, kind, monkeypatch):
+def test_listing_decisions_copies_only_the_page(ward, admin, kind, monkeypatch):
     for number in [ask(admin).json()["id"] for _ in range(4)][:2]:
         admin.post(f"{AT}/withdraw/{number}", json={"reason": "left"})
     whole = [case for case in ward.registry.experiment("ward 7").records()
@@ -176,7 +176,7 @@ def test_a_list_of_decisions_costs_what_it_gives(ward, admin, kind, monkeypatch)
     "query", ["limit=0", "limit=1001", "limit=-1", "after=-1", "after=x", "kind=asked|told",
               "search=" + "x" * 201, f"after={2**64}"],
 )  # fmt: skip
-def test_what_a_list_can_not_be_asked_is_refused(admin, query):
+def test_invalid_queries_of_lists_are_refused(admin, query):
     assert admin.get(f"{AT}/events?{query}").status_code == 422
 
 
@@ -190,7 +190,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_of_all_kinds_are_found_again(ward, admin, name):
+def test_experiments_are_found_by_unusual_names(ward, admin, name):
     if name == NAMES[0]:  # a process tries the problem, which takes a while
         page = {"name": name, "problem": PROBLEM, "policy": "ucb"}
         assert admin.post("/api/experiments", json=page).json()["name"] == name
@@ -208,14 +208,14 @@ def test_names_of_all_kinds_are_found_again(ward, admin, name):
     assert name in [one["name"] for one in admin.get("/api/experiments").json()["experiments"]]
 
 
-def test_a_name_that_is_taken_is_a_conflict(admin):
+def test_a_duplicate_name_is_a_conflict(admin):
     page = {"name": "ward 7", "problem": PROBLEM, "policy": "ucb"}
     made = admin.post("/api/experiments", json=page)
     assert made.status_code == 409
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "a\r\nX: 1", "a\0b", "x" * 201, "\u202eabc"])
-def test_names_that_can_not_be_are_refused(admin, name):
+def test_invalid_names_are_refused(admin, name):
     made = admin.post("/api/experiments", json={"name": name, "problem": PROBLEM})
     assert made.status_code == 422
 
@@ -245,7 +245,7 @@ def test_errors_are_problem_details(admin, method, path, body, status):
     assert page["status"] == status and page["title"] and page["detail"] and page["type"]
 
 
-def test_a_long_document_that_is_wrong_everywhere_gets_a_short_answer(admin):
+def test_long_invalid_bodies_get_short_responses(admin):
     answer = ask(admin, allowed=[7.5] * 20_000)
     assert answer.status_code == 422 and len(answer.content) < 20_000
     answer = ask(admin, context={"C": "x" * 900_000})
@@ -255,7 +255,7 @@ def test_a_long_document_that_is_wrong_everywhere_gets_a_short_answer(admin):
 # -- who did it -----------------------------------------------------------------------------------
 
 
-def test_the_journal_names_who_has_the_token(ward, admin):
+def test_the_actor_is_the_holder_of_the_token(ward, admin):
     number = ask(ward.client("ask", "tablet of ward 7")).json()["id"]
     ward.client("tell", "Schwester Käthe").post(f"{AT}/tell/{number}", json={"values": {"Y": 1}})
     admin.post(f"{AT}/erase/{number}", json={"reason": "asked to"})
@@ -273,7 +273,7 @@ def test_the_one_who_begins_an_experiment_is_named(admin):
 # -- what would let somebody foresee an arm -------------------------------------------------------
 
 
-def test_seed_and_salts_are_for_admins(ward, admin):
+def test_only_admins_see_seed_and_salts(ward, admin):
     ask(admin)
     shown = admin.get(f"{AT}/events").json()["events"]
     assert shown[0]["body"]["seed"] == "7"
@@ -285,7 +285,7 @@ def test_seed_and_salts_are_for_admins(ward, admin):
         assert "seed" not in json.dumps(events)
 
 
-def test_the_seed_can_not_be_guessed_by_searching(ward, admin):
+def test_searching_does_not_reveal_the_seed(ward, admin):
     reader = ward.client("read")
     for text in ('"seed":"7"', '"seed":"', "seed"):
         assert admin.get(f"{AT}/events", params={"search": text}).json()["events"]
@@ -294,7 +294,7 @@ def test_the_seed_can_not_be_guessed_by_searching(ward, admin):
     assert [one["kind"] for one in found] == ["created"]
 
 
-def test_no_answer_but_the_events_has_the_seed(ward):
+def test_only_events_contain_the_seed(ward):
     name, seed = "seeded", "170141183460469231731687303715884105727"
     admin, at = ward.client(), "/api/experiments/seeded"
     body = {"name": name, "problem": PROBLEM, "policy": "ids", "seed": seed}
@@ -309,7 +309,7 @@ def test_no_answer_but_the_events_has_the_seed(ward):
     assert all(answer.status_code < 300 and seed not in answer.text for answer in answers)
 
 
-def test_a_small_seed_may_be_a_number_and_a_bad_one_is_refused(admin):
+def test_invalid_seeds_are_refused(admin):
     for seed in (-1, "x", "1" * 60, 1.5, 2**128, "٣", True, [1]):
         body = {"name": "bad", "problem": PROBLEM, "seed": seed}
         assert admin.post("/api/experiments", json=body).status_code == 422, seed
@@ -321,18 +321,18 @@ FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0"
 
 
 @pytest.mark.parametrize("cell", FORMULAS)
-def test_no_cell_is_taken_for_a_formula(cell):
+def test_no_cell_starts_a_formula(cell):
     rows = [*csv.reader(io.StringIO(safe_csv({cell: [cell, "x"]}).decode(), newline=""))]
     assert rows == [[f"'{cell}"], [f"'{cell}"], ["x"]]
 
 
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
-def test_no_cell_begins_another_row(end):
+def test_no_cell_starts_another_row(end):
     """To spreadsheets a carriage return by itself is the end of a row, outside of quotes."""
     assert safe_csv({"X": [f"low{end}=1+1"]}).decode() == f'X\r\n"low{end}=1+1"\r\n'
 
 
-def test_labels_that_look_like_formulas_are_quoted_in_the_export(admin):
+def test_exported_formulas_are_quoted(admin):
     problem = 'graph = "X -> Y"\nreward = "Y"\n[domains]\nX = ["=1+1", "@x"]\n'
     body = {"name": "sheet", "problem": problem, "policy": "ucb"}
     assert admin.post("/api/experiments", json=body).status_code == 201

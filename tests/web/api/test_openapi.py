@@ -73,24 +73,24 @@ def check(case, served, role):
 
 @quick.parametrize()
 @within
-def test_an_admin_gets_what_is_described(case, served):
+def test_responses_to_an_admin_match_the_description(case, served):
     check(case, served, "admin")
 
 
 @quick.parametrize()
 @within
-def test_a_reader_gets_what_is_described(case, served):
+def test_responses_to_a_reader_match_the_description(case, served):
     check(case, served, "read")
 
 
 @pytest.mark.slow
 @schema.parametrize()
 @settings(within, max_examples=60)
-def test_an_admin_gets_what_is_described_at_length(case, served):
+def test_slow_responses_match_the_description(case, served):
     check(case, served, "admin")
 
 
-def test_the_description_says_how_to_come_in():
+def test_the_description_declares_the_bearer_token():
     schemes = description["components"]["securitySchemes"]
     assert [one["scheme"] for one in schemes.values()] == ["bearer"]
     for path, methods in description["paths"].items():

@@ -14,14 +14,14 @@ AT = "/api/experiments/ward 7"
         ("bayes-optimal", {"horizon": 14, "max_states": 10**9}, "max_states=1e+09"),
     ],
 )
-def test_options_that_would_take_all_time_or_memory_are_refused(ward, policy, options, said):
+def test_evaluation_refuses_expensive_options(ward, policy, options, said):
     body = {"policy": policy, "options": options}
     answer = ward.client("read").post(f"{AT}/evaluate", json=body)
     assert answer.status_code == 422, answer.text
     assert said in answer.json()["detail"] and "10,000" in answer.json()["detail"]
 
 
-def test_modest_options_are_taken(ward):
+def test_readers_may_evaluate(ward):
     admin = ward.client("admin")
     for _ in range(3):
         asked = admin.post(f"{AT}/ask", json={"context": {"C": "0"}}).json()

@@ -26,7 +26,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("place", "sign"), PLACES.values(), ids=PLACES)
-def test_axe_has_nothing_to_say_and_nothing_sticks_out(shared, place, sign):
+def test_pages_are_accessible(shared, place, sign):
     page = shared.page
     page.goto(place)
     page.locator(sign).first.wait_for()
@@ -35,7 +35,7 @@ def test_axe_has_nothing_to_say_and_nothing_sticks_out(shared, place, sign):
     assert shared.complaints() == []
 
 
-def test_axe_has_nothing_to_say_at_the_door(open_window):
+def test_login_and_error_pages_are_accessible(open_window):
     window = open_window()
     window.forgive("status of 403", "status of 404")
     page = window.page
@@ -56,7 +56,7 @@ def test_axe_has_nothing_to_say_at_the_door(open_window):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without scripts"])
-def test_what_is_wrong_is_said_at_its_form_and_has_the_focus(served, open_window, script):
+def test_errors_are_shown_at_their_form_with_focus(served, open_window, script):
     window = open_window(script=script)
     window.forgive("status of 422")
     page = window.enter() if script else window.sign_in()

@@ -26,7 +26,7 @@ def window(request, tmp_path):
         found.close()
 
 
-def test_hidden_pages_leave_their_connections_to_those_that_are_seen(window):
+def test_hidden_pages_close_their_streams(window):
     pages = [window.page]
     for page in pages:
         page.wait_for_selector(".live[data-state=live]")

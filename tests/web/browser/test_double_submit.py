@@ -7,7 +7,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without scripts"])
-def test_a_double_click_makes_one_decision_and_back_and_reload_none(served, open_window, script):
+def test_double_click_back_and_reload_make_one_decision(served, open_window, script):
     window = open_window(script=script)
     page = window.enter() if script else window.sign_in()
     page.goto(f"{PLACE}/known")
@@ -28,7 +28,7 @@ def test_a_double_click_makes_one_decision_and_back_and_reload_none(served, open
     assert count(served) == before + 1
 
 
-def test_a_form_that_is_sent_twice_makes_one_decision(served, open_window):
+def test_concurrent_submits_make_one_decision(served, open_window):
     page = open_window().enter("ask")
     page.goto(f"{PLACE}/now")
     before = count(served)

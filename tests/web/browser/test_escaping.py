@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
         ("history/explain/3", "table", [AGE, DOSE, *LABELS[2:]]),
     ],
 )  # fmt: skip
-def test_names_that_would_run_are_shown_as_text(shared, place, sign, shown):
+def test_hostile_names_are_shown_as_text(shared, place, sign, shown):
     page = shared.page
     address = page_url(
         HOSTILE_NAME, place.format(dose=quote(DOSE), arm=quote(str(HOSTILE.arms[3])))

@@ -7,7 +7,7 @@ from support.browser_experiments import PLACE, count
 pytestmark = pytest.mark.slow
 
 
-def test_the_whole_round_goes_by_keyboard(served, open_window):
+def test_asking_and_telling_by_keyboard(served, open_window):
     page = open_window().enter("ask")
     page.goto(f"{PLACE}/now")
     page.keyboard.press("Tab")
@@ -46,14 +46,14 @@ def test_the_whole_round_goes_by_keyboard(served, open_window):
         (f"{PLACE}/history?kind=amended", "Sign out"),
     ],
 )
-def test_whoever_goes_by_keyboard_sees_where_they_are(open_window, place, last):
+def test_the_focus_is_visible_along_the_page(open_window, place, last):
     page = open_window().enter()
     page.goto(place)
     page.locator("svg.graph, .uplot, .journal").first.wait_for()
     tab_to(page, page.get_by_role("button", name=last))
 
 
-def test_the_graph_is_for_the_keyboard_too(open_window):
+def test_the_graph_by_keyboard(open_window):
     page = open_window().enter("read")
     page.goto(f"{PLACE}/graph")
     page.locator("#variable-0").focus()

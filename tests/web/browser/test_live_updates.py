@@ -9,7 +9,7 @@ from dowise import Experiment
 pytestmark = pytest.mark.slow
 
 
-def test_news_come_by_themselves_and_destroy_nothing(served, open_window):
+def test_updates_arrive_and_keep_the_form(served, open_window):
     page, bo = open_window().enter(), served.client("ask", "Bo")
     page.goto(f"{PLACE}/now")
     number = ask(page)
@@ -31,7 +31,7 @@ def test_news_come_by_themselves_and_destroy_nothing(served, open_window):
     page.locator("dl.facts").get_by_text("fit", exact=True).wait_for()
 
 
-def test_news_reach_what_is_known_and_the_history(served, open_window):
+def test_updates_reach_the_results_and_the_history(served, open_window):
     window, bo = open_window(), served.client("ask", "Bo")
     known = window.enter()
     known.goto(f"{PLACE}/known")
@@ -53,7 +53,7 @@ def test_news_reach_what_is_known_and_the_history(served, open_window):
     assert known.get_by_label("Rounds to come").input_value() == "12"
 
 
-def test_a_page_says_when_the_server_is_away_and_when_it_is_back(open_window, tmp_path):
+def test_a_page_shows_when_the_server_is_unreachable(open_window, tmp_path):
     store = tmp_path / "ward.db"
     with Experiment.create(store, "ward 7", WARD, "ids", {"samples": 50}, 7) as made:
         made.ask({"Age": "old"})

@@ -18,7 +18,7 @@ A4 = 658  # pixels between the margins
         ("history", ".journal", ".journal"),
     ],
 )
-def test_paper_shows_what_the_screen_does_in_dark_ink(shared, place, sign, printed):
+def test_printed_pages_are_dark_on_white_without_forms(shared, place, sign, printed):
     page = shared.page
     page.goto(f"{PLACE}/{place}")
     page.locator(sign).first.wait_for()
@@ -37,7 +37,7 @@ def test_paper_shows_what_the_screen_does_in_dark_ink(shared, place, sign, print
         page.emulate_media(media="screen", color_scheme="light")
 
 
-def test_the_arms_are_a_table_on_a4(shared):
+def test_the_table_of_arms_fits_on_a4(shared):
     page = shared.page
     page.goto(f"{PLACE}/known")
     page.locator(".uplot").first.wait_for()

@@ -20,7 +20,7 @@ Dose = ["none", "low", "high"]
 """
 
 
-def test_a_link_opens_the_browser_once(served, open_window):
+def test_a_link_signs_in_once(served, open_window):
     window = open_window()
     window.forgive("status of 403")
     link = served.server.link("admin", "Ann")
@@ -40,7 +40,7 @@ def test_a_link_opens_the_browser_once(served, open_window):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without scripts"])
-def test_a_decision_is_asked_for_told_in_parts_corrected_and_read(served, open_window, script):
+def test_ask_tell_correct_and_withdraw(served, open_window, script):
     window = open_window(script=script)
     page = window.enter() if script else window.sign_in()
     page.goto(f"{PLACE}/now")
@@ -90,7 +90,7 @@ def test_a_decision_is_asked_for_told_in_parts_corrected_and_read(served, open_w
     page.locator(".verdict-text").wait_for()
 
 
-def test_the_history_finds_explains_and_lets_out(served, open_window):
+def test_search_explain_export_and_audit(served, open_window):
     window = open_window()
     page = window.enter()
     page.goto(f"{PLACE}/history")
@@ -123,7 +123,7 @@ def test_the_history_finds_explains_and_lets_out(served, open_window):
     assert page.url.partition("?")[0].endswith("/login")
 
 
-def test_a_decision_leads_to_its_explanation(served, open_window):
+def test_a_decision_links_to_its_explanation(served, open_window):
     page = open_window().enter()
     page.goto(f"{PLACE}/now?decision=2")
     page.get_by_role("link", name="Why?").click()
@@ -131,7 +131,7 @@ def test_a_decision_leads_to_its_explanation(served, open_window):
     page.get_by_text(said).wait_for()
 
 
-def test_an_experiment_is_written_rehearsed_and_begun(served, open_window):
+def test_write_rehearse_and_start_an_experiment(served, open_window):
     window = open_window()
     page = window.enter()
     page.get_by_role("link", name="New experiment").first.click()
@@ -170,7 +170,7 @@ def test_an_experiment_is_written_rehearsed_and_begun(served, open_window):
     assert flaws(page) == []
 
 
-def test_an_experiment_is_begun_without_scripts(served, open_window):
+def test_start_an_experiment_without_scripts(served, open_window):
     page = open_window(script=False).sign_in()
     page.goto("/new")
     page.locator("#problem").fill(WRITTEN)
@@ -184,7 +184,7 @@ def test_an_experiment_is_begun_without_scripts(served, open_window):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without scripts"])
-def test_a_colleague_is_let_in_and_out(open_window, script):
+def test_invite_and_revoke(open_window, script):
     window, other = open_window(script=script), open_window()
     page = window.enter() if script else window.sign_in()
     page.get_by_role("link", name="People").click()

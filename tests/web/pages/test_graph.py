@@ -77,7 +77,7 @@ def picture_in(text):
 # -- the picture --------------------------------------------------------------------------------
 
 
-def test_every_variable_is_a_link_to_its_factor(reader):
+def test_every_variable_links_to_its_details(reader):
     root = picture_in(page(reader))
     links = {a.find(f"{SVG}text").text: a for a in root.iter(f"{SVG}a")}
     assert {*links} == {*SHOP.graph.variables}
@@ -88,7 +88,7 @@ def test_every_variable_is_a_link_to_its_factor(reader):
         assert name in reader.get(link.get("hx-get")).text
 
 
-def test_all_links_of_the_page_lead_somewhere(reader):
+def test_all_links_of_the_page_work(reader):
     text = page(reader, variable="Sales")
     own = {x for x in Links(text).found if urlsplit(x).path.startswith(place("shop/one"))}
     assert len(own) > 10
@@ -98,7 +98,7 @@ def test_all_links_of_the_page_lead_somewhere(reader):
         assert f'id="{anchor}"' in text
 
 
-def test_the_legend_explains_what_occurs(reader):
+def test_the_legend_lists_the_roles_and_edges_that_occur(reader):
     legend = page(reader).partition('id="graph-legend"')[2].partition("</ul>")[0]
     words = re.findall(r"<span>([^<]*)</span>", legend)
     assert words == [
@@ -106,7 +106,7 @@ def test_the_legend_explains_what_occurs(reader):
     ]  # fmt: skip
 
 
-def test_nothing_in_the_page_breaks_the_content_security_policy(reader):
+def test_the_page_obeys_the_content_security_policy(reader):
     for query in ({}, {"variable": "Sales"}, {"arm": "do(Price=1)"}):
         answer = reader.get(place("shop/one"), params=query)
         seen = Links(answer.text)
@@ -115,7 +115,7 @@ def test_nothing_in_the_page_breaks_the_content_security_policy(reader):
         assert "style-src 'self'" in answer.headers["content-security-policy"]
 
 
-def test_hostile_names_stay_text(reader):
+def test_hostile_names_are_escaped(reader):
     name = f"odd {SCRIPT}"
     for query in ({}, {"variable": SCRIPT}, {"arm": f'do("{SCRIPT}"=1, {"n" * 200}=0)'}):
         text = page(reader, name, **query)
@@ -127,7 +127,7 @@ def test_hostile_names_stay_text(reader):
 # -- the evidence -------------------------------------------------------------------------------
 
 
-def test_alarms_are_said_and_drawn(reader):
+def test_alarms_are_listed_and_drawn(reader):
     text = page(reader)
     assert "The data contradict this graph." in text
     assert "It may lack: Shelf -&gt; Sales" in text
@@ -136,7 +136,7 @@ def test_alarms_are_said_and_drawn(reader):
     assert any(title.startswith("Staff -> Sales, doubtful, there with") for title in titles)
 
 
-def test_soft_edges_are_in_the_picture_as_in_the_table(shop):
+def test_soft_edges_are_listed_and_drawn(shop):
     soft = Problem(CausalGraph.parse("Z -> X -> Y"), "Y", soft=0.1)
     shop.registry.create("soft", soft, policy="ts", options={}, seed=7)
     text = shop.browser("read").get("/experiments/soft/graph").text
@@ -151,17 +151,17 @@ def test_soft_edges_are_in_the_picture_as_in_the_table(shop):
     assert "<span>doubtful hidden cause</span>" in text
 
 
-def test_doubtful_edges_are_listed_with_what_was_thought_before(reader):
+def test_uncertain_edges_are_listed_with_their_priors(reader):
     edges = page(reader).partition('id="edges"')[2].partition("</section>")[0]
     assert "<code>Staff -&gt; Sales</code>" in edges and '<td class="number">50 %</td>' in edges
 
 
-def test_without_alarm_there_is_a_sentence(reader):
+def test_the_absence_of_alarms_is_stated(reader):
     text = page(reader, "ward 7")
     assert "No alarm at level 0.05" in text and "speak against this graph" not in text
 
 
-def test_a_large_journal_is_judged_only_when_asked(shop, monkeypatch):
+def test_slow_evidence_is_computed_on_request(shop, monkeypatch):
     from dowise.experiment import view as seeing
 
     monkeypatch.setattr(seeing, "EVIDENCE_TIMEOUT", 0.0)
@@ -195,7 +195,7 @@ def cells(text):
 
 
 @pytest.mark.parametrize("more", ["", "/panel"])
-def test_a_variable_shows_its_factor_with_counts_and_intervals(reader, more):
+def test_a_variable_shows_counts_means_and_intervals(reader, more):
     text = page(reader, more=more, variable="Price")
     panel = text.partition('id="panel"')[2].partition("</section>")[0]
     assert "P(Price | Season, Shelf)" in panel
@@ -213,20 +213,20 @@ def test_a_variable_shows_its_factor_with_counts_and_intervals(reader, more):
             assert low < mean < high
 
 
-def test_the_panel_alone_is_no_page_and_has_what_the_page_has(reader):
+def test_the_panel_alone_equals_the_panel_of_the_page(reader):
     alone = page(reader, more="/panel", variable="Sales")
     assert "<html" not in alone and alone.lstrip().startswith('<section id="panel"')
     squeezed = re.sub(r"\s+", " ", alone.strip())
     assert squeezed in re.sub(r"\s+", " ", page(reader, variable="Sales"))
 
 
-def test_versions_are_named_with_how_likely_they_are(reader):
+def test_versions_are_listed_with_their_probabilities(reader):
     panel = page(reader, more="/panel", variable="Sales")
     assert "several versions of what this variable depends on" in panel
     assert "<code>P(Sales | Price, Season)</code></span></summary>" in panel
 
 
-def test_what_is_shown_is_marked(reader):
+def test_the_selected_link_is_marked(reader):
     root = picture_in(page(reader, variable="Shelf"))
     current = [a for a in root.iter(f"{SVG}a") if a.get("aria-current") == "true"]
     assert [a.find(f"{SVG}text").text for a in current] == ["Shelf"]
@@ -251,12 +251,12 @@ def test_an_arm_shows_its_formula(reader):
     ],
 )
 @pytest.mark.parametrize("more", ["", "/panel"])
-def test_what_is_not_there_is_said_in_the_panel(reader, more, query, why):
+def test_unknown_variables_and_arms_are_reported_in_the_panel(reader, more, query, why):
     text = page(reader, status=422, more=more, **query)
     assert why in text and "<script>alert" not in text
 
 
-def test_of_many_arms_some_are_listed_and_any_can_be_typed(shop):
+def test_some_of_many_arms_are_listed_and_any_can_be_typed(shop):
     names = [f"X{i}" for i in range(7)]
     many = Problem(CausalGraph([(name, "Y") for name in names]), "Y")
     shop.registry.create("many", many, policy="ucb")
@@ -267,7 +267,7 @@ def test_of_many_arms_some_are_listed_and_any_can_be_typed(shop):
     assert f"<code>{last}</code></h2>" in page(reader, "many", arm=last)
 
 
-def test_a_graph_that_is_too_large_for_a_posterior_is_still_drawn(shop):
+def test_a_graph_too_large_for_a_posterior_is_drawn(shop):
     names = [f"V{i}" for i in range(30)]
     large = Problem(CausalGraph([(name, "Y") for name in names]), "Y", non_manipulable=names[1:])
     shop.registry.create("large", large, policy="ucb")
@@ -281,7 +281,7 @@ def test_a_graph_that_is_too_large_for_a_posterior_is_still_drawn(shop):
 # -- doors --------------------------------------------------------------------------------------
 
 
-def test_strangers_are_sent_to_the_door(shop):
+def test_the_page_requires_a_session(shop):
     import httpx2
 
     for more in ("", "/panel"):
@@ -290,11 +290,11 @@ def test_strangers_are_sent_to_the_door(shop):
         assert answer.headers["location"].startswith("/login?next=")
 
 
-def test_an_unknown_experiment_is_a_page_that_says_so(reader):
+def test_an_unknown_experiment_is_an_error_page(reader):
     assert "There is no experiment" in page(reader, "nowhere", status=404)
 
 
-def test_the_picture_follows_the_journal(shop):
+def test_the_panel_follows_the_journal(shop):
     shop.registry.create("moving", SHOP, policy="ids", options={"samples": 50}, seed=7)
     reader, experiment = shop.browser("read"), shop.registry.experiment("moving")
     assert "based on 0 records" in page(reader, "moving", more="/panel", variable="Shelf")

@@ -32,7 +32,7 @@ def lines(page):
     return re.findall(r'<li id="event-(\d+)">', page)
 
 
-def test_every_event_is_there_newest_first_in_a_sentence(told):
+def test_every_event_is_listed_newest_first(told):
     ward = told.registry.experiment("ward")
     page = told.browser("read").get("/experiments/ward/history").text
     assert lines(page) == [str(n) for n in range(ward.head.number, 0, -1)]
@@ -46,7 +46,7 @@ def test_every_event_is_there_newest_first_in_a_sentence(told):
     assert all(said in page for said in sentences)
 
 
-def test_it_filters_and_searches(told):
+def test_events_can_be_filtered_and_searched(told):
     browser = told.browser("read")
     asked = browser.get("/experiments/ward/history", params={"kind": "asked"}).text
     assert len(lines(asked)) == 5
@@ -55,7 +55,7 @@ def test_it_filters_and_searches(told):
     assert "No events match" in browser.get("/experiments/ward/history?search=zebra").text
 
 
-def test_a_decision_is_explained_as_the_command_explains_it(told):
+def test_a_decision_is_explained(told):
     page = told.browser("read").get("/experiments/ward/history/explain/2").text
     explanation = told.registry.experiment("ward").explain(2)
     words = str(explanation)
@@ -66,18 +66,18 @@ def test_a_decision_is_explained_as_the_command_explains_it(told):
     assert "was erased" in told.browser("read").get("/experiments/ward/history/explain/4").text
 
 
-def test_the_seed_is_nowhere_on_it(told):
+def test_the_seed_is_not_shown(told):
     page = told.browser("admin").get("/experiments/ward/history").text
     assert "seed" not in page
 
 
-def test_an_audit_says_that_the_journal_is_whole(told):
+def test_an_audit_shows_the_head(told):
     page = told.browser("read").get("/experiments/ward/history/audit").text
     assert "The journal is complete" in page and str(told.registry.experiment("ward").head) in page
 
 
 @pytest.mark.slow
-def test_older_events_come_on_demand(tmp_path):
+def test_older_events_are_loaded_on_demand(tmp_path):
     store = tmp_path / "long.db"
     with Experiment.create(store, "long", load_problem("task1"), "ucb", seed=1) as experiment:
         for _ in range(70):
@@ -91,7 +91,7 @@ def test_older_events_come_on_demand(tmp_path):
         assert lines(first) + lines(second) == [str(n) for n in range(71, 0, -1)]
 
 
-def test_news_come_alone_and_only_once(told):
+def test_newer_events_are_sent_once(told):
     browser = told.browser("read")
     page = browser.get("/experiments/ward/history?kind=told").text
     place = re.search(r'<li class="news" hidden hx-get="([^"]*)"', page)[1].replace("&amp;", "&")

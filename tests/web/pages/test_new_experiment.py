@@ -56,14 +56,14 @@ def shown(text):
 # -- the page ---------------------------------------------------------------------------------
 
 
-def test_only_who_administers_the_store_gets_in(empty):
+def test_the_page_requires_the_role_admin(empty):
     for role in ("read", "tell", "ask"):
         assert empty.browser(role).get("/new").status_code == 403
         answer = Page(empty, role).sends("/new/preview", problem=TASK2)
         assert answer.status_code == 403
 
 
-def test_a_form_of_another_site_is_refused(empty):
+def test_forms_require_the_csrf_token(empty):
     page = Page(empty)
     page.csrf = "wrong"
     for to in ("/new", "/new/preview", "/new/look", "/new/rehearse"):
@@ -78,18 +78,18 @@ def test_examples_and_policies_are_offered(page):
 
 
 @pytest.mark.parametrize("name", builtin_names())
-def test_every_example_can_be_begun_as_it_stands(page, name):
+def test_every_example_has_a_preview(page, name):
     text = shown(page.browser.get("/new", params={"example": name}).text)
     assert f'name = "{name}"' in text and "graph_file" not in text
     assert "We recommend" in page.previews(text)
 
 
-def test_an_example_is_no_path(page):
+def test_examples_are_not_paths(page):
     answer = page.browser.get("/new", params={"example": "../../files"})
     assert answer.status_code == 200 and shown(answer.text) == ""
 
 
-def test_names_that_are_no_examples_are_not_remembered(page):
+def test_unknown_examples_are_not_cached(page):
     for name in ("nothing", "../../files", *(f"none {n}" for n in range(20))):
         assert shown(page.browser.get("/new", params={"example": name}).text) == ""
     assert beginnings._builtin_text.cache_info().currsize <= len(builtin_names())
@@ -98,30 +98,30 @@ def test_names_that_are_no_examples_are_not_remembered(page):
 # -- what it means ----------------------------------------------------------------------------
 
 
-def test_the_graph_and_the_arms_are_shown(page):
+def test_a_preview_shows_the_graph_and_the_arms(page):
     seen = page.previews(TASK2)
     assert "<svg" in seen and "do(X1=0)" in seen and "4 arms on 2 sets of variables" in seen
     assert "Y: 0 is worth 0, 1 is worth 1" in seen and "commit-kg</span> here" in seen
     assert "Is an arrow missing?" in seen and not re.search(r'\sstyle="', seen)
 
 
-def test_a_mistake_is_shown_where_it_stands(page):
+def test_an_error_is_shown_at_its_location(page):
     seen = page.previews(TASK2.replace("X1 -> X2 -> Y", "X1 -> -> Y").replace("\n", "\r\n"))
     assert 'data-line="5" data-column="7"' in seen and "There is an error in line 5" in seen
     assert "<mark>X1 -> -> Y</mark>" in seen
     assert "Graph, line 5, column 7: found '->'" in seen
 
 
-def test_a_mistake_without_a_place_is_shown_too(page):
+def test_an_error_without_a_location_is_shown(page):
     seen = page.previews('graph = "X -> Y"')
     assert "<strong>There is an error</strong>" in seen and "No reward: add the variable" in seen
 
 
-def test_nothing_is_no_mistake(page):
+def test_an_empty_text_is_not_an_error(page):
     assert "appear here as you type" in page.previews("") and "note bad" not in page.previews(" ")
 
 
-def test_names_and_notes_are_texts_and_nothing_else(page):
+def test_names_and_messages_are_escaped(page):
     name = EVIL.replace('"', "")
     answer = page.sends("/new/preview", problem=f"""graph = '"{name}" -> Y'\nreward = "Y"\n""")
     assert "&lt;script&gt;" in answer.text and "<script" not in answer.text
@@ -145,14 +145,14 @@ def test_a_graph_alone_becomes_a_problem(page):
     assert "do(X=yes)" in page.previews(text.replace("…", "Y"))
 
 
-def test_a_graph_that_names_its_roles_is_a_problem_already(page):
+def test_a_graph_with_roles_is_a_problem(page):
     graph = "dag { X [exposure]; Y [outcome]; X -> Y }"
     assert "which contains the roles" in page.previews(graph)
     answer = page.sends("/new/look", is_part=False, problem=graph)
     assert 'reward = "Y"' in shown(answer.text)
 
 
-def test_without_a_script_the_page_shows_it_all_the_same(page):
+def test_the_page_works_without_scripts(page):
     answer = page.sends("/new/look", is_part=False, problem=TASK2, floor="0.2")
     assert answer.status_code == 200 and "4 arms on 2 sets" in answer.text
     assert shown(answer.text).strip() == TASK2.strip() and 'value="0.2"' in answer.text
@@ -176,7 +176,7 @@ def until_over(page, text):
 REHEARSAL = {"policy": "random", "horizon": "6", "worlds": "3", "tolerance": "", "delay": "0"}
 
 
-def test_a_rehearsal_shows_how_far_it_is_and_what_came_out(page):
+def test_a_rehearsal_shows_progress_and_results(page):
     answer = page.sends("/new/rehearse", problem=TASK2, **REHEARSAL)
     assert "<progress" in answer.text and "<html" not in answer.text
     text = unescape(until_over(page, answer.text))
@@ -194,7 +194,7 @@ def test_a_rehearsal_can_be_stopped(page, empty):
     assert wait_until(lambda: not sandbox._running, 10)
 
 
-def test_without_a_script_a_rehearsal_has_a_page_of_its_own(page):
+def test_without_scripts_a_rehearsal_has_its_own_page(page):
     answer = page.sends("/new/rehearse", is_part=False, problem=TASK2, **REHEARSAL)
     place = answer.headers["location"]
     assert answer.status_code == 303 and "<html" in page.browser.get(place).text
@@ -211,20 +211,20 @@ def test_without_a_script_a_rehearsal_has_a_page_of_its_own(page):
         ({"problem": "graph ="}, "Not valid TOML"),
     ],
 )
-def test_what_is_wrong_with_a_rehearsal_is_said(page, changes, says):
+def test_errors_of_a_rehearsal_are_shown(page, changes, says):
     answer = page.sends("/new/rehearse", **{"problem": TASK2, **REHEARSAL, **changes})
     text = unescape(until_over(page, answer.text))
     assert says in text
 
 
-def test_a_rehearsal_that_is_not_kept(page):
+def test_unknown_rehearsals_are_not_found(page):
     assert page.browser.get("/new/rehearsal/unknown").status_code == 404
 
 
 # -- beginning --------------------------------------------------------------------------------
 
 
-def test_an_experiment_begins_and_its_page_opens(page, empty):
+def test_an_experiment_is_created_and_its_page_opens(page, empty):
     sent = {"problem": TASK2, "name": "ward 7", "policy": "ts", "floor": "0.1", "seed": "7"}
     answer = page.sends("/new", is_part=False, **sent, ignore_restricted="yes")
     assert answer.status_code == 303 and answer.headers["location"] == "/experiments/ward%207/now"
@@ -236,7 +236,7 @@ def test_an_experiment_begins_and_its_page_opens(page, empty):
     assert shown(again.text).strip() == TASK2.strip()
 
 
-def test_without_a_name_it_has_that_of_its_problem(page):
+def test_the_name_defaults_to_that_of_the_problem(page):
     answer = page.sends("/new", is_part=False, problem=TASK2, suggested="task2", policy="random")
     assert answer.headers["location"] == "/experiments/task2/now"
 
@@ -256,7 +256,7 @@ def test_without_a_name_it_has_that_of_its_problem(page):
         ({"problem": TASK2 + 'prior = "/etc/passwd"'}, "put the counts into the text"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_that_was_typed_is_lost(page, empty, changes, says):
+def test_errors_are_shown_and_the_form_is_kept(page, empty, changes, says):
     before = empty.registry.names()
     sent = {"problem": TASK2, "name": "wrong", "policy": "random", "delay": "17", **changes}
     answer = page.sends("/new", is_part=False, **sent)

@@ -19,7 +19,7 @@ def asked(visit, age="under 60"):
     return page, int(page.form("now/tell")["decision"])
 
 
-def test_a_decision_says_what_to_do_why_and_how_likely_that_was(visit, trial):
+def test_a_decision_shows_arm_reason_and_probability(visit, trial):
     page, number = asked(visit)
     made = trial.decision(number)
     assert page.status == 200 and made.context == {"Age": "under 60"}
@@ -29,7 +29,7 @@ def test_a_decision_says_what_to_do_why_and_how_likely_that_was(visit, trial):
     assert trial.events(made.event - 1, made.event)[0].actor == "browser of admin"
 
 
-def test_a_double_click_makes_one_decision_and_the_next_form_another(visit, trial):
+def test_a_form_sent_twice_makes_one_decision(visit, trial):
     page = visit.see()
     form = page.form("now/ask") | {"context.Age": "=over 90"}
     first, again = visit.post("now/ask", form), visit.post("now/ask", form)
@@ -40,7 +40,7 @@ def test_a_double_click_makes_one_decision_and_the_next_form_another(visit, tria
     assert trial.counts()["asked"] == before + 1
 
 
-def test_a_reload_asks_nothing(clinic, visits):
+def test_asking_redirects_to_the_decision(clinic, visits):
     client = clinic.browser("ask")
     visit = Visit(client, visits["ask"].at)
     form = visit.see().form("now/ask") | {"context.Age": "=under 60"}
@@ -48,7 +48,7 @@ def test_a_reload_asks_nothing(clinic, visits):
     assert answer.status_code == 303 and "decision=" in answer.headers["location"]
 
 
-def test_an_old_form_that_is_sent_again_says_so(visit, monkeypatch):
+def test_an_old_form_sent_again_is_reported(visit, monkeypatch):
     form = visit.see().form("now/ask") | {"context.Age": "=under 60"}
     assert "was sent before" not in visit.post("now/ask", form).text
     monkeypatch.setattr("dowise_web.pages.now.REPEAT_AFTER", 0.0)
@@ -58,7 +58,7 @@ def test_an_old_form_that_is_sent_again_says_so(visit, monkeypatch):
     )
 
 
-def test_small_domains_are_buttons_and_others_are_lists(visit):
+def test_small_domains_are_radio_buttons_and_others_are_lists(visit):
     page, _ = asked(visit)
     assert page.offered["context.Age"] == ["", "=under 60", "=60 to 75", "=75 to 90", "=over 90"]
     assert page.offered["seen.Frailty"] == ["=-", "==", f"={ODD}", "", "-"]
@@ -66,7 +66,7 @@ def test_small_domains_are_buttons_and_others_are_lists(visit):
     assert re.search(r'type="radio" name="seen.Frailty"', page.html)
 
 
-def test_telling_in_pieces(visit, trial):
+def test_outcomes_are_told_in_parts(visit, trial):
     page, number = asked(visit)
     page = visit.send(page, "now/tell", seen__Frailty="==")
     assert "Saved." in page.text and trial.case(number).values == {"Frailty": "="}
@@ -77,7 +77,7 @@ def test_telling_in_pieces(visit, trial):
     assert "Recent outcomes" in page.text
 
 
-def test_labels_are_texts_and_nothing_else(visit, trial):
+def test_labels_are_escaped(visit, trial):
     page, number = asked(visit)
     page = visit.send(page, "now/tell", seen__Frailty=f"={ODD}")
     assert trial.case(number).values == {"Frailty": ODD}
@@ -87,7 +87,7 @@ def test_labels_are_texts_and_nothing_else(visit, trial):
     assert trial.case(number).values == {"Frailty": "-"}
 
 
-def test_an_error_stands_at_its_form_and_keeps_what_was_chosen(visit, trial):
+def test_an_error_is_shown_at_its_form_and_keeps_the_values(visit, trial):
     page, number = asked(visit)
     trial.tell(number, {"Frailty": "="})
     page = visit.send(page, "now/tell", seen__Frailty="=-", seen__Recovery="=full")
@@ -108,7 +108,7 @@ def test_asking_without_a_context_keeps_the_restriction(visit, trial):
     assert trial.counts()["asked"] == before
 
 
-def test_restrictions(visit, trial):
+def test_arms_can_be_excluded_or_selected(visit, trial):
     page = visit.see()
     assert "do(Dose=low)" in page.offered["forbid"] and page.offered["allowed"] == [
         str(arm) for arm in trial.problem.arms
@@ -126,7 +126,7 @@ def test_restrictions(visit, trial):
     assert str(trial.case(number).asked) == chosen and trial.case(number).is_restricted
 
 
-def test_something_else_was_done(visit, trial):
+def test_another_arm_was_played(visit, trial):
     page, number = asked(visit)
     # Telling offers all arms but the one that was decided on; a correction may go back to that.
     arms = {str(arm): page.offered["played"].count(str(arm)) for arm in trial.problem.arms}
@@ -141,7 +141,7 @@ def test_something_else_was_done(visit, trial):
     assert trial.case(number).played is None
 
 
-def test_corrections_send_what_was_changed_and_need_a_reason(visit, trial):
+def test_corrections_send_only_changes_and_need_a_reason(visit, trial):
     page, number = asked(visit)
     page = visit.send(page, "now/tell", seen__Frailty="=-", seen__Recovery="=no")
     missing = visit.send(page, "now/amend", now__Recovery="=full")
@@ -159,7 +159,7 @@ def test_corrections_send_what_was_changed_and_need_a_reason(visit, trial):
     assert again.status == 422 and "hange at least one value to correct it" in again.text
 
 
-def test_withdrawing(visit, trial):
+def test_a_decision_can_be_withdrawn(visit, trial):
     page, number = asked(visit)
     assert visit.send(page, "now/withdraw").status == 422
     page = visit.send(page, "now/withdraw", reason="left")
@@ -167,7 +167,7 @@ def test_withdrawing(visit, trial):
     assert not page.has_form("now/tell") and not page.has_form("now/withdraw")
 
 
-def test_erased_decisions_have_nothing_to_show(visit, trial):
+def test_erased_decisions_show_nothing(visit, trial):
     _, number = asked(visit)
     trial.erase(number, "asked for")
     page = visit.see(decision=number)
@@ -175,7 +175,7 @@ def test_erased_decisions_have_nothing_to_show(visit, trial):
     assert not page.has_form("now/tell")
 
 
-def test_what_is_pending_stands_oldest_first_with_how_long_it_waits(visit, trial):
+def test_pending_decisions_are_listed_oldest_first(visit, trial):
     _, first = asked(visit)
     _, second = asked(visit)
     page = visit.see()
@@ -186,7 +186,7 @@ def test_what_is_pending_stands_oldest_first_with_how_long_it_waits(visit, trial
     assert "missing: Frailty, Recovery" in page.text or "missing: Diet" in page.text
 
 
-def test_a_page_learns_that_others_said_something(visit, trial):
+def test_changes_by_others_are_reported(visit, trial):
     _, number = asked(visit)
     seen = trial.case(number).last_event
     assert "Somebody else" not in visit.see(decision=number, seen=seen).text
@@ -194,7 +194,7 @@ def test_a_page_learns_that_others_said_something(visit, trial):
     assert "Someone else has changed this decision" in visit.see(decision=number, seen=seen).text
 
 
-def test_roles_see_the_forms_that_they_may_send(visits, trial):
+def test_roles_see_the_forms_they_may_send(visits, trial):
     _, number = asked(visits["admin"])
     forms = {"read": (), "tell": ("now/tell",), "ask": ("now/tell", "now/ask")}
     for role, allowed in forms.items():
@@ -210,7 +210,7 @@ def test_roles_see_the_forms_that_they_may_send(visits, trial):
     assert trial.case(number).status == "pending"
 
 
-def test_a_form_without_its_seal_is_refused(visit, trial):
+def test_forms_require_the_csrf_token(visit, trial):
     before = trial.counts()["asked"]
     form = visit.see().form("now/ask") | {"context.Age": "=under 60", "csrf": "0" * 64}
     assert visit.post("now/ask", form).status == 403
@@ -227,18 +227,18 @@ def test_a_form_without_its_seal_is_refused(visit, trial):
         {},
     ],
 )
-def test_hands_that_write_forms_get_an_answer(visit, form):
+def test_forged_forms_are_refused(visit, form):
     sealed = form | {"csrf": visit.see().form("/logout")["csrf"]}
     for ending in ("now/tell", "now/amend", "now/withdraw"):
         assert visit.post(ending, sealed).status in (404, 409, 422)
 
 
-def test_the_address_of_a_form_that_failed_leads_back(clinic, visits):
+def test_the_url_of_a_form_redirects_to_the_page(clinic, visits):
     answer = clinic.browser("read").get(f"{visits['read'].at}/now/tell")
     assert answer.status_code == 303 and answer.headers["location"].endswith("/now")
 
 
-def test_without_a_context_a_click_is_enough(clinic):
+def test_asking_without_a_context(clinic):
     visit = Visit(clinic.browser(), "/experiments/plain")
     page = visit.send(visit.see(), "now/ask")
     assert page.status == 200 and "Decision 1" in page.text and isinstance(page, Page)

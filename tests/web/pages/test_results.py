@@ -29,7 +29,7 @@ def rows(page):
     return re.findall(r'<th scope="row"><span class="code">([^<]*)</span>', table)
 
 
-def test_the_arms_stand_best_first_with_their_numbers(visit, learned):
+def test_arms_are_sorted_by_mean(visit, learned):
     status = learned.status(evidence=False)
     one = max(status.contexts, key=lambda one: one.weight)
     page = visit.see("known")
@@ -45,7 +45,7 @@ def test_the_arms_stand_best_first_with_their_numbers(visit, learned):
     assert f"{one.best[i]:.2f}" in page.text and "mean Recovery, net of cost" in page.text
 
 
-def test_one_picks_a_context_from_the_list_or_by_name(visit, learned):
+def test_a_context_can_be_selected(visit, learned):
     page = visit.see("known")
     assert "The arms where Age=under 60" in page.text  # which came most often
     (there,) = {href for href in page.hrefs if href and "over+90" in href}
@@ -58,7 +58,7 @@ def test_one_picks_a_context_from_the_list_or_by_name(visit, learned):
     assert visit.see("known", **{"context.Age": "=nobody"}).status == 422
 
 
-def test_the_advice_at_a_tolerance_stays_in_the_address(visit, learned):
+def test_the_tolerance_is_kept_in_links(visit, learned):
     status = learned.status(evidence=False)
     page = visit.see("known", tolerance="1000")
     assert status.advice(1000) in page.text and "You can stop" in page.text
@@ -69,7 +69,7 @@ def test_the_advice_at_a_tolerance_stays_in_the_address(visit, learned):
     assert "You can stop" not in visit.see("known").text and "Go on" not in visit.see("known").text
 
 
-def test_who_asks_whether_to_stop_and_says_nothing_more_gets_the_default_tolerance(visit, learned):
+def test_an_empty_form_uses_the_default_tolerance(visit, learned):
     page = visit.see("known", tolerance="", rounds="")
     assert page.form("known")["tolerance"] == "0.2"
     assert learned.status().advice(0.2) in page.text
@@ -77,7 +77,7 @@ def test_who_asks_whether_to_stop_and_says_nothing_more_gets_the_default_toleran
     assert visit.see("known").form("known")["tolerance"] == ""
 
 
-def test_the_tolerance_that_is_proposed_is_in_the_units_of_the_reward(visit, learned):
+def test_the_proposed_tolerance_is_in_units_of_the_reward(visit, learned):
     usual = f"{learned.problem.payoff.span / 100:g}"
     assert f'placeholder="{usual}"' in visit.see("known").html
 
@@ -93,14 +93,14 @@ def test_the_tolerance_that_is_proposed_is_in_the_units_of_the_reward(visit, lea
         ({"rounds": "100001"}, "ounds"),
     ],
 )
-def test_what_is_no_number_is_told_and_the_rest_is_shown(visit, query, said):
+def test_invalid_numbers_are_reported_beside_the_results(visit, query, said):
     page = visit.see("known", **query)
     assert page.status == 200 and said in page.text and "That did not work" in page.text
     assert rows(page) and page.form("known")[next(iter(query))] == next(iter(query.values()))
 
 
 @pytest.mark.slow
-def test_more_rounds_have_a_value(visit, learned):
+def test_the_value_of_more_rounds_is_shown(visit, learned):
     page = visit.see("known", rounds="20")
     found = learned.value_of_continuing(20)
     assert f"At most {format_number(found.limit)} could be gained" in page.text
@@ -109,7 +109,7 @@ def test_more_rounds_have_a_value(visit, learned):
     assert "No further experiment can gain more than that" in visit.see("known").text
 
 
-def test_how_it_came_about_has_charts_and_the_same_as_tables(visit, learned):
+def test_charts_have_tables_of_the_same_numbers(visit, learned):
     page = visit.see("known/past", **{"context.Age": "=under 60"})
     past = learned.history({"Age": "under 60"})
     assert page.html.count("data-chart=") == 3 == page.html.count("<table>")
@@ -122,14 +122,14 @@ def test_how_it_came_about_has_charts_and_the_same_as_tables(visit, learned):
     assert "data-chart=" not in visit.see("known").html
 
 
-def test_what_does_not_count_is_told(clinic, learned):
+def test_restricted_decisions_are_mentioned(clinic, learned):
     asked = learned.ask({"Age": "under 60"}, allowed=["do(Dose=low)"])
     page = Visit(clinic.browser("read"), "/experiments/ward%207%2F%3Cb%3E").see("known")
     assert "some arms were not allowed" in page.text
     learned.withdraw(asked.id, "left")
 
 
-def test_nothing_is_known_at_the_beginning(clinic):
+def test_a_new_experiment_has_no_recommendation(clinic):
     page = Visit(clinic.browser("read"), "/experiments/plain").see("known", past="1")
     assert "Nothing tells the arms apart yet" in page.text
     assert "The charts appear after the first outcomes." in page.text

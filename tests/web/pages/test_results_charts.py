@@ -20,7 +20,7 @@ def many(minimise=False):
 
 
 @pytest.mark.parametrize("minimise", [False, True])
-def test_the_best_stand_first_and_the_leader_is_among_the_few(minimise):
+def test_the_best_arms_are_listed_first(minimise):
     status = many(minimise).status(evidence=False)
     (one,) = status.contexts
     found = arm_table(status, one)
@@ -36,7 +36,7 @@ def test_the_best_stand_first_and_the_leader_is_among_the_few(minimise):
         assert found.leaders == len(one.arms) - 1 and whole.rows[-1].arm == "do(A=1, B=1, C=1)"
 
 
-def test_marks_stay_within_the_picture():
+def test_marks_stay_within_the_axis():
     status = many().status(evidence=False)
     found = arm_table(status, status.contexts[0])
     for row in found.rows:
@@ -52,14 +52,14 @@ def test_ticks_are_few_and_on_the_axis(low, high):
     assert all(0 < float(place.rstrip("%")) < 100 for place, _ in axis.labels)
 
 
-def test_units_say_what_the_means_are_of():
+def test_units_name_the_reward():
     graph = CausalGraph.parse("X -> Y")
     assert unit(Problem(graph, "Y")) == "mean Y"
     dear = Problem(graph, "Y", costs={"X": 0.1}, minimise=True)
     assert unit(dear) == "mean Y, net of cost, lower is better"
 
 
-def test_lines_have_one_point_for_each_number_of_outcomes_and_sum_to_one():
+def test_lines_have_one_point_per_number_of_outcomes():
     experiment = many()
     past, one = experiment.history(), experiment.status(evidence=False).contexts[0]
     chances, means, cost = history_charts(experiment.problem, past, one.leader)

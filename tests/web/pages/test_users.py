@@ -43,7 +43,7 @@ def secret_in(page):
     return unescape(re.search(r'<p class="secret code">([^<]*)</p>', page.html)[1])
 
 
-def test_a_link_for_a_colleague_is_shown_once_and_lets_them_in(server):
+def test_an_invited_user_signs_in_until_revoked(server):
     admin = server.browser()
     page = send(admin, name="Dr. Zoë <b>", role="read", kind="link")
     link = secret_in(page)
@@ -73,7 +73,7 @@ def test_a_link_for_a_colleague_is_shown_once_and_lets_them_in(server):
     assert page.index("Dr. Zoë") > page.index('<details id="former">')
 
 
-def test_a_token_for_a_program(server):
+def test_tokens_are_created(server):
     admin = server.browser()
     secret = secret_in(send(admin, name="till 3", role="ask", kind="token", days="30"))
     found = tokens.authenticate(server.storage, secret)
@@ -102,7 +102,7 @@ def test_a_token_for_a_program(server):
         ),
     ],
 )
-def test_what_is_wrong_is_told_and_nothing_is_made(server, fields, said):
+def test_invalid_forms_create_nothing(server, fields, said):
     admin = server.browser()
     before = len(tokens.list_tokens(server.storage))
     page = send(admin, **{"name": "ann", **fields})
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_told_and_nothing_is_made(server, fields, said):
     assert page.form("/people")["name"] == fields.get("name", "ann")
 
 
-def test_who_looks_is_marked_and_may_end_their_own_way_in(server):
+def test_users_can_revoke_their_own_access(server):
     admin = server.browser()
     page = see(admin)
     assert page.text.count(" you ") == 1
@@ -125,14 +125,14 @@ def test_who_looks_is_marked_and_may_end_their_own_way_in(server):
     assert admin.get("/people").status_code == 303
 
 
-def test_the_question_says_that_it_is_yours_of_yours_alone(server):
+def test_revoking_others_has_no_warning(server):
     admin = server.browser()
     send(admin, name="ann")
     question = Page(admin.get(f"/people/revoke?id={made_last(server)['id']}"))
     assert "Revoke ann’s link" in question.text and "This is yours" not in question.text
 
 
-def test_a_link_that_nobody_used_is_listed_as_revoked(server):
+def test_revoked_links_are_listed(server):
     admin = server.browser()
     send(admin, name="ann")
     number = made_last(server)["id"]
@@ -142,7 +142,7 @@ def test_a_link_that_nobody_used_is_listed_as_revoked(server):
     assert "Revoked:" not in Page(admin.get(f"/people?revoked={number + 999}")).text
 
 
-def test_a_form_that_is_sent_twice_makes_one(server):
+def test_a_form_sent_twice_creates_one_token(server):
     admin = server.browser()
     form = see(admin).form("/people") | {"name": "ann", "kind": "token"}
     secret = secret_in(Page(admin.post("/people", data=form)))
@@ -157,21 +157,21 @@ def test_a_form_that_is_sent_twice_makes_one(server):
     assert made_last(server)["name"] == "bob"
 
 
-def test_a_link_without_an_address_for_others_says_so(server):
+def test_a_local_link_is_marked_as_local(server):
     page = send(server.browser(), name="ann", kind="link")
     assert HERE in page.text and "dowise serve … --url" in page.text
     assert HERE not in send(server.browser(), name="ann", kind="token").text
 
 
 @pytest.mark.slow
-def test_a_link_to_an_address_for_others_works_there(tmp_path):
+def test_a_link_has_the_public_address(tmp_path):
     with running(tmp_path / "ward.db", url="http://ward.example.org") as other:
         page = send(other.browser(), name="ann", kind="link")
         assert secret_in(page).startswith("http://ward.example.org/enter#")
         assert HERE not in page.text
 
 
-def test_forms_of_other_sessions_and_numbers_of_nobody_do_nothing(server):
+def test_forged_forms_and_unknown_numbers_are_refused(server):
     admin = server.browser()
     send(admin, name="ann")
     question = Page(admin.get(f"/people/revoke?id={made_last(server)['id']}"))

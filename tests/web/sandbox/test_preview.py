@@ -48,7 +48,7 @@ def rehearsed(progress=no_progress, **changes):
     return rehearse({**job, **changes}, progress)
 
 
-def test_a_preview_says_what_a_problem_means():
+def test_a_preview_describes_a_problem():
     page = seen(WARD)
     assert page["kind"] == "problem" and page["name"] == "ward" and page["notes"] == []
     assert page["made_of"] is None and page["svg"].startswith("<svg") and page["legend"]
@@ -78,29 +78,29 @@ def test_every_built_in_problem_can_be_previewed(name):
     assert parse_problem(page["problem"]) == problem
 
 
-def test_long_lists_are_cut_and_counted():
+def test_long_lists_are_shortened():
     names = [f"X{i}" for i in range(12)]
     page = seen(f'graph = "{"; ".join(f"{name} -> Y" for name in names)}"\nreward = "Y"\n')
     assert page["arms"]["count"] == 4096 and len(page["arms"]["first"]) == 200
 
 
-def test_costs_stand_beside_the_arms():
+def test_arms_have_costs():
     page = seen('graph = "X -> Y"\nreward = "Y"\n[costs]\nX = 0.25')
     assert page["costs"] == ["X 0.25"]
     assert [arm["cost"] for arm in page["arms"]["first"]] == [0, 0.25, 0.25]
 
 
-def test_what_there_is_to_warn_of_is_said():
+def test_warnings_become_notes():
     page = seen('graph = "X -> Y"\nreward = "Y"\narms = "pomis"\nforbidden = ["do(X=1)"]')
     (note,) = page["notes"]
     assert note.startswith("with forbidden assignments the best arm need not be one of those")
 
 
-def test_line_ends_of_browsers_and_marks_of_editors_change_nothing():
+def test_line_ends_and_byte_order_marks_are_ignored():
     assert seen("\ufeff" + WARD.replace("\n", "\r\n")) == seen(WARD)
 
 
-def test_nothing_is_no_problem():
+def test_an_empty_text_is_refused():
     with pytest.raises(BadInputError, match="write a problem, or start with an example"):
         seen(" \n")
 
@@ -134,7 +134,7 @@ def load(text):
     return CausalGraph.parse(text)
 
 
-def test_a_network_brings_its_labels_and_says_what_to_name():
+def test_a_network_has_labels_but_no_reward():
     page = seen(ASIA)
     assert page["made_of"] == "BIF" and page["candidates"] == ["dysp", "xray"]
     assert "network in BIF with 8 variables" in page["notes"][0]
@@ -146,13 +146,13 @@ def test_a_network_brings_its_labels_and_says_what_to_name():
     assert finished["domains"]["dysp"] == ["yes", "no"]
 
 
-def test_tags_of_dagitty_are_roles():
+def test_dagitty_tags_are_roles():
     page = seen("dag { X [exposure]; Y [outcome]; X -> Y <- Z -> X }")
     assert page["roles"] == {"X": "manipulable", "Y": "reward", "Z": "non_manipulable"}
     assert page["made_of"] == "dagitty" and page["kind"] == "problem"
 
 
-def test_names_that_need_quotes_survive_the_draft():
+def test_quoted_names_survive_the_draft():
     for text in ('"a; b" -> "c\\"d"', "\"it's '''\" -> Y", '"x\\\\y" -> Y'):
         page = seen(text)
         assert parse_problem(page["problem"].replace('"…"', page_name(text))).drawn == load(text)
@@ -163,7 +163,7 @@ def page_name(text):
     return json.dumps(names[0])
 
 
-def test_no_experiment_begins_with_a_graph_alone():
+def test_a_graph_alone_can_not_be_started():
     with pytest.raises(BadInputError, match="a graph with 2 variables.* Add it to a problem"):
         begun("X -> Y")
 
@@ -171,7 +171,7 @@ def test_no_experiment_begins_with_a_graph_alone():
 # -- beginning --------------------------------------------------------------------------------
 
 
-def test_what_passes_is_a_plan():
+def test_begin_returns_policy_and_options():
     page = begun(policy="ts", options={"floor": 0.1, "prior": 2}, learn_restricted=False)
     assert page["policy"] == "ts" and page["options"]["floor"] == 0.1
     assert page["options"]["prior"] == 2 and page["learn_restricted"] is False
@@ -197,13 +197,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("changes", "says", "field"), REFUSED.values(), ids=REFUSED)
-def test_what_is_wrong_with_a_policy_is_said(changes, says, field):
+def test_invalid_policies_are_refused(changes, says, field):
     with pytest.raises(BadInputError, match=says) as caught:
         begun(**changes)
     assert caught.value.field == field and caught.value.line is None
 
 
-def test_a_policy_of_ones_own_is_not_imported(tmp_path, monkeypatch):
+def test_custom_policies_are_not_imported(tmp_path, monkeypatch):
     (tmp_path / "sent.py").write_text("raise SystemExit('it was imported')")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(BadInputError, match="a server imports none"):
@@ -213,7 +213,7 @@ def test_a_policy_of_ones_own_is_not_imported(tmp_path, monkeypatch):
 # -- rehearsing -------------------------------------------------------------------------------
 
 
-def test_a_rehearsal_is_that_of_the_library():
+def test_rehearse_equals_the_library_function():
     told = []
     page = rehearsed(lambda *numbers: told.append(numbers))
     problem = parse_problem(WARD)
@@ -230,24 +230,24 @@ BOUNDS = {
 
 
 @pytest.mark.parametrize("name", BOUNDS)
-def test_numbers_of_a_rehearsal_have_bounds(name):
+def test_settings_of_a_rehearsal_have_bounds(name):
     for value in BOUNDS[name]:
         with pytest.raises(BadInputError, match=f"^{name}={value!r} must be") as caught:
             rehearsed(**{name: value})
         assert caught.value.field == name
 
 
-def test_the_usual_tolerance_is_in_the_units_of_the_reward():
+def test_the_default_tolerance_is_in_units_of_the_reward():
     assert rehearsed(tolerance=None)["tolerance"] == parse_problem(WARD).payoff.span / 100
 
 
-def test_a_rehearsal_takes_no_file_for_a_prior():
+def test_a_prior_is_not_a_file():
     with pytest.raises(BadInputError, match="no files are read here"):
         rehearsed(prior="prior.toml")
     assert rehearsed(prior=3.0)["prior"] == 3
 
 
-def test_a_text_may_not_ask_a_server_for_more_arms_than_it_takes(monkeypatch):
+def test_the_server_limits_the_number_of_arms(monkeypatch):
     monkeypatch.setattr(texts, "MAX_ARMS", 2)
     for job in (seen, begun):
         with pytest.raises(BadInputError, match="3 arms, and a server accepts at most 2"):
@@ -255,7 +255,7 @@ def test_a_text_may_not_ask_a_server_for_more_arms_than_it_takes(monkeypatch):
                              '"Age -> Drug -> Cure; Age -> Cure"'))  # fmt: skip
 
 
-def test_a_problem_that_holds_already_is_read_as_it_is():
+def test_the_current_problem_is_read_without_limits():
     """Of any size, and nothing is said of it anew."""
     text = problem_text(parse_problem(WARD))
     job = {"text": text, "policy": "ucb", "options": None, "learn_restricted": True}

@@ -27,7 +27,7 @@ GRAPHS = {
 
 
 @pytest.mark.parametrize("text", GRAPHS.values(), ids=GRAPHS)
-def test_an_error_in_the_graph_is_placed_in_the_page(text):
+def test_errors_in_the_graph_are_located_in_the_text(text):
     with pytest.raises(BadInputError, match="found '->") as caught:
         read_problem(text)
     error, place = caught.value, text.index("-> -> ") + 3
@@ -55,33 +55,33 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("text", "line", "column"), PLACES.values(), ids=PLACES)
-def test_other_errors_are_placed_where_they_can_be(text, line, column):
+def test_other_errors_are_located(text, line, column):
     with pytest.raises(BadInputError) as caught:
         read_problem(text)
     assert (caught.value.line, caught.value.column) == (line, column), caught.value
     assert caught.value.field == "problem"
 
 
-def test_files_are_refused_with_a_remedy():
+def test_files_are_refused():
     with pytest.raises(BadInputError, match="graph_file cannot be read here"):
         read_problem(PLACES["a file of the graph"][0])
     with pytest.raises(BadInputError, match="prior files cannot be read here"):
         read_problem(PLACES["a file of the prior"][0])
 
 
-def test_an_error_of_a_graph_alone_is_placed_in_it():
+def test_errors_of_a_graph_alone_are_located():
     with pytest.raises(BadInputError) as caught:
         read_graph("X -> Y\nX -> -> Z")
     assert (caught.value.line, caught.value.column) == (2, 6)
 
 
 @pytest.mark.slow
-def test_messages_that_quote_everything_are_cut():
+def test_long_messages_are_shortened():
     error = locate("", DowiseError("'" + "Y" * 100_000 + "' is unknown"))
     assert len(str(error)) < 2_100
 
 
-def test_what_python_says_of_itself_is_said_in_our_words():
+def test_messages_of_python_are_translated():
     with pytest.raises(BadInputError, match="^not valid TOML: brackets are nested too deeply$"):
         read_problem("context = " + "[" * 100_000)
     with pytest.raises(BadInputError, match="^not valid TOML: a number is too long$"):
@@ -92,7 +92,7 @@ _STRING = st.text(st.sampled_from("ab\"'\\\n\t é->\U0001f600"), max_size=12)
 
 
 @given(graph=_STRING, before=_STRING, style=st.sampled_from(["basic", "long", "literal"]))
-def test_every_letter_of_a_graph_is_found_again(graph, before, style):
+def test_every_position_in_a_graph_is_located(graph, before, style):
     value = {
         "basic": '"' + graph.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"',
         "long": '"""\n' + graph.replace("\\", "\\\\").replace('""', '"\\"') + '"""',

@@ -51,7 +51,7 @@ def is_gone(pid):
 # -- one job a process ------------------------------------------------------------------------
 
 
-def test_each_job_has_a_process_of_its_own_and_another_waits(sandbox):
+def test_each_job_has_its_own_process(sandbox):
     first = sandbox._spare.pid
     assert sandbox.preview(TINY)["arms"]["count"] == 2
     second = sandbox._spare.pid
@@ -62,7 +62,7 @@ def test_each_job_has_a_process_of_its_own_and_another_waits(sandbox):
     assert is_gone(second)
 
 
-def test_beginning_and_rehearsing(sandbox):
+def test_begin_and_rehearse(sandbox):
     page = sandbox.begin(TASK2, "random", {"floor": 0.1})
     assert page["policy"] == "random" and page["options"]["floor"] == 0.1
     told = []
@@ -74,7 +74,7 @@ def test_beginning_and_rehearsing(sandbox):
 
 
 @pytest.mark.slow
-def test_with_a_process_that_waits_a_preview_is_there_at_once(sandbox):
+def test_a_spare_process_makes_previews_fast(sandbox):
     took = []
     for _ in range(5):
         spare_of(sandbox)
@@ -85,13 +85,13 @@ def test_with_a_process_that_waits_a_preview_is_there_at_once(sandbox):
     assert min(took) < 0.1, took  # the best of five: a busy machine is no fault of the code
 
 
-def test_a_process_that_died_while_it_waited_is_no_loss(sandbox):
+def test_a_dead_spare_process_is_replaced(sandbox):
     os.kill(spare_of(sandbox).pid, signal.SIGKILL)
     assert wait_until(lambda: not sandbox._spare.is_alive())
     assert sandbox.preview(TINY)["arms"]["count"] == 2
 
 
-def test_many_threads_have_their_turns(sandbox):
+def test_threads_take_turns(sandbox):
     found, wrong = [], []
 
     def look(i):
@@ -112,7 +112,7 @@ def test_many_threads_have_their_turns(sandbox):
 # -- limits -----------------------------------------------------------------------------------
 
 
-def test_who_takes_too_long_is_stopped_and_others_are_not_kept_waiting():
+def test_a_timeout_does_not_delay_others():
     with Sandbox(Limits(preview_seconds=2)) as sandbox:
         errors = []
 
@@ -130,7 +130,7 @@ def test_who_takes_too_long_is_stopped_and_others_are_not_kept_waiting():
     assert errors[0].startswith("reading this problem takes more than 2 seconds: make the graph")
 
 
-def test_who_takes_too_much_memory_is_told_so():
+def test_memory_is_limited():
     with Sandbox(Limits(megabytes=256)) as sandbox:
         arms = f'graph = "{"; ".join(f"X{i} -> Y" for i in range(22))}"\nreward = "Y"\n'
         with pytest.raises(LimitExceededError, match="more than 256 MB of memory"):
@@ -138,12 +138,12 @@ def test_who_takes_too_much_memory_is_told_so():
         assert sandbox.preview(TINY)["arms"]["count"] == 2
 
 
-def test_too_many_samples_are_too_much_memory(sandbox):
+def test_too_many_samples_exceed_the_memory(sandbox):
     with pytest.raises(LimitExceededError, match="or use fewer samples"):
         sandbox.begin(TASK2, "ids", {"samples": 150_000_000})
 
 
-def test_a_library_that_aborts_is_no_crash_of_ours(sandbox):
+def test_an_abort_in_a_library_is_a_memory_error(sandbox):
     pids = []
 
     def abort(_done, _total):
@@ -155,7 +155,7 @@ def test_a_library_that_aborts_is_no_crash_of_ours(sandbox):
     assert is_gone(pids[0])
 
 
-def test_answers_have_a_largest_size():
+def test_results_have_a_maximum_size():
     with (
         Sandbox(Limits(answer_bytes=500)) as sandbox,
         pytest.raises(LimitExceededError, match="more than 500 bytes"),
@@ -163,7 +163,7 @@ def test_answers_have_a_largest_size():
         sandbox.preview(TASK2)
 
 
-def test_texts_and_options_have_a_largest_size(sandbox):
+def test_texts_and_options_have_a_maximum_size(sandbox):
     waiting = sandbox._spare
     with pytest.raises(BadInputError, match="2,000,000 bytes, and at most 262,144"):
         sandbox.preview("X -> Y; " * 250_000)
@@ -200,7 +200,7 @@ def test_a_process_limits_itself():
     assert found["nice"] >= 10
 
 
-def test_processor_time_that_is_used_up_is_too_long(sandbox):
+def test_processor_time_is_limited(sandbox):
     child = Worker(sandbox.limits)
     try:
         job = json.dumps({"kind": "preview", "seconds": -2, "text": ENDLESS}).encode()
@@ -213,7 +213,7 @@ def test_processor_time_that_is_used_up_is_too_long(sandbox):
 # -- turns ------------------------------------------------------------------------------------
 
 
-def test_one_rehearsal_at_a_time_and_previews_beside_it():
+def test_one_rehearsal_at_a_time_beside_previews():
     with Sandbox() as sandbox:
         begun, go_on = threading.Event(), threading.Event()
 
@@ -241,7 +241,7 @@ def test_one_rehearsal_at_a_time_and_previews_beside_it():
         assert sandbox.rehearse(TASK2, 2, worlds=1, policy="random")["worlds"] == 1
 
 
-def test_who_finds_no_turn_is_told_to_try_again():
+def test_a_job_without_a_slot_is_refused():
     with Sandbox(Limits(max_running=1, slot_timeout=0.1)) as sandbox:
 
         def endless():
@@ -260,7 +260,7 @@ def test_who_finds_no_turn_is_told_to_try_again():
 # -- ends -------------------------------------------------------------------------------------
 
 
-def test_closing_ends_what_is_done_just_now():
+def test_closing_ends_running_jobs():
     sandbox = Sandbox()
     said = []
 
@@ -297,7 +297,7 @@ time.sleep(60)
 """
 
 
-def test_processes_end_with_their_starter_even_if_it_is_killed():
+def test_workers_end_with_a_killed_server():
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, ENDLESS], stdout=subprocess.PIPE, text=True
     )
@@ -310,7 +310,7 @@ def test_processes_end_with_their_starter_even_if_it_is_killed():
     assert wait_until(lambda: is_gone(busy) and is_gone(spare), 10)
 
 
-def test_what_goes_wrong_inside_is_for_the_log_alone(sandbox, caplog):
+def test_failures_are_logged(sandbox, caplog):
     child = Worker(sandbox.limits)
     try:
         job = json.dumps({"kind": "preview", "seconds": 9}).encode()  # no text: a mistake of ours
@@ -324,7 +324,7 @@ def test_what_goes_wrong_inside_is_for_the_log_alone(sandbox, caplog):
     assert "KeyError: 'text'" in caplog.text
 
 
-def test_a_process_that_can_not_start_is_a_clear_error(caplog):
+def test_a_process_that_does_not_start_is_an_error(caplog):
     with (
         Sandbox(Limits(megabytes=20)) as sandbox,
         caplog.at_level(logging.ERROR),
@@ -333,7 +333,7 @@ def test_a_process_that_can_not_start_is_a_clear_error(caplog):
         sandbox.preview(TINY)
 
 
-def test_tokens_and_paths_of_the_server_stay_there(monkeypatch):
+def test_the_environment_has_no_secrets(monkeypatch):
     root = str(Path(dowise.__file__).parents[1])
     monkeypatch.setenv("DOWISE_TOKEN", "secret")
     monkeypatch.setenv("PGPASSWORD", "secret")

@@ -33,7 +33,7 @@ SOON = {
 
 
 @pytest.mark.parametrize(("text", "says"), SOON.values(), ids=SOON)
-def test_what_is_refused_soon(sandbox, text, says):
+def test_excessive_problems_are_refused(sandbox, text, says):
     with pytest.raises(BadInputError, match=says) as caught:
         sandbox.preview(text)
     assert len(str(caught.value)) < 2_100
@@ -52,7 +52,7 @@ BEYOND = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", BEYOND.values(), ids=BEYOND)
-def test_what_would_take_too_much_ends_within_the_limits(text):
+def test_endless_problems_end_within_the_limits(text):
     before = psutil.Process().memory_info().rss
     with Sandbox(Limits(preview_seconds=4, megabytes=512)) as sandbox:
         with pytest.raises(LimitExceededError, match="more than (4 seconds|512 MB of memory)"):
@@ -61,7 +61,7 @@ def test_what_would_take_too_much_ends_within_the_limits(text):
     assert psutil.Process().memory_info().rss - before < 2**24
 
 
-def test_tables_that_nobody_could_fill_can_be_looked_at_but_not_begun(sandbox):
+def test_oversize_tables_can_be_previewed_but_not_started(sandbox):
     text = f'graph = "{FULL}"\nreward = "V59"\narms = ["do(V0=1)", "do(V1=2)"]\n{DOMAINS}'
     page = sandbox.preview(text)
     assert page["best"] is None and "entries, and the limit is" in page["notes"][0]
