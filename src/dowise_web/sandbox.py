@@ -440,15 +440,18 @@ class Sandbox:
             if worker is not None and not worker.is_alive():
                 worker.close()
                 worker = None
-            worker = worker or Worker(self.limits)
+            worker = worker or self._new_worker()
             self._running.add(worker)
             return worker
+
+    def _new_worker(self) -> Worker:
+        return Worker(self.limits)
 
     def _start_spare(self) -> None:
         with self._lock:
             if self._spare is None and not self._is_closed:
                 with suppress(SandboxFailedError):  # logged; the next job will report it
-                    self._spare = Worker(self.limits)
+                    self._spare = self._new_worker()
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -505,7 +508,7 @@ class RehearsalJobs:
     """Rehearsals in the background, by ids that can't be guessed; recent results are kept."""
 
     def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
+        self.sandbox = sandbox
         self._jobs: OrderedDict[str, RehearsalJob] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -532,7 +535,7 @@ class RehearsalJobs:
 
     def _run(self, job: RehearsalJob, text: str, settings: dict[str, Any]) -> None:
         try:
-            job.result = self._sandbox.rehearse(
+            job.result = self.sandbox.rehearse(
                 text, **settings, progress=job.set_progress, on_start=job.set_kill
             )
         except DowiseError as error:

@@ -92,7 +92,7 @@ def main() -> None:
     send({"ready": True})
     job = json.loads(queue.get())
     limit_job(job["kind"], job["seconds"])
-    _run_job(job, send)
+    run_job(job, send)
     os._exit(0)  # faster than the shutdown of Python
 
 
@@ -112,7 +112,8 @@ def _warm_up() -> None:
     preview({"text": _SMALL_PROBLEM}, lambda _finished, _worlds: None)
 
 
-def _run_job(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+def run_job(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+    """Run a job and send its messages."""
     from dowise.errors import DowiseError
     from dowise_web.preview import JOBS
     from dowise_web.sandbox import BadInputError

@@ -1,38 +1,38 @@
-"""Pages as a browser without scripts has them: their words, and forms to be filled and sent."""
+"""Pages as a browser without scripts sees them: texts, links and forms."""
 
 from html.parser import HTMLParser
 
 
 class Page(HTMLParser):
-    """A page that was answered: its text, its forms, whatever has an id."""
+    """Text, links, forms and offered values of a response."""
 
-    def __init__(self, answer):
+    def __init__(self, response):
         super().__init__()
-        self.status, self.html = answer.status_code, answer.text
+        self.status, self.html = response.status_code, response.text
         self.forms, self.texts, self.hrefs, self.offered = {}, [], [], {}
         self._form = self._select = None
-        self.feed(answer.text)
+        self.feed(response.text)
         self.text = " ".join(" ".join(self.texts).split())
 
     def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
+        attributes = dict(attrs)
         if tag == "a":
-            self.hrefs.append(given.get("href"))
+            self.hrefs.append(attributes.get("href"))
         if tag == "form":
-            self._form = self.forms.setdefault(given["action"], {})
+            self._form = self.forms.setdefault(attributes["action"], {})
         elif tag == "select":
-            self._select = given["name"]
+            self._select = attributes["name"]
             self._form[self._select] = ""
         elif tag == "option":
-            self.offered.setdefault(self._select, []).append(given["value"])
-            if "selected" in given:
-                self._form[self._select] = given["value"]
+            self.offered.setdefault(self._select, []).append(attributes["value"])
+            if "selected" in attributes:
+                self._form[self._select] = attributes["value"]
         elif tag in ("input", "textarea") and self._form is not None:
-            name, kind = given["name"], given.get("type")
+            name, kind = attributes["name"], attributes.get("type")
             if kind in ("radio", "checkbox"):
-                self.offered.setdefault(name, []).append(given["value"])
-            if kind not in ("radio", "checkbox") or "checked" in given:
-                self._form[name] = given.get("value", "")
+                self.offered.setdefault(name, []).append(attributes["value"])
+            if kind not in ("radio", "checkbox") or "checked" in attributes:
+                self._form[name] = attributes.get("value", "")
 
     def handle_endtag(self, tag):
         if tag == "form":
@@ -42,30 +42,29 @@ class Page(HTMLParser):
         self.texts.append(data)
 
     def form(self, ending):
-        """What the form whose address ends so would send as it stands."""
-        (found,) = [dict(held) for action, held in self.forms.items() if action.endswith(ending)]
-        return found
+        """Return the fields of the form whose action has this ending."""
+        (fields,) = [form for action, form in self.forms.items() if action.endswith(ending)]
+        return dict(fields)
 
     def has_form(self, ending):
         return any(action.endswith(ending) for action in self.forms)
 
 
 class Visit:
-    """Somebody who looks at a page, fills a form and sends it."""
+    """A user who opens pages below a URL, fills forms and sends them."""
 
-    def __init__(self, client, at):
-        self._client, self.at = client, at
+    def __init__(self, client, url):
+        self._client, self.url = client, url
 
-    def see(self, page="now", **query):
-        return Page(
-            self._client.get(f"{self.at}/{page}", params=query or None, follow_redirects=True)
-        )
+    def get(self, page="now", **query):
+        url = f"{self.url}/{page}"
+        return Page(self._client.get(url, params=query or None, follow_redirects=True))
 
     def send(self, page, ending, **values):
-        """The page that follows when a form of a page is sent with these values changed."""
+        """Send a form of a page with some values changed, and return the next page."""
         form = page.form(ending) | {name.replace("__", "."): text for name, text in values.items()}
         return self.post(ending, form)
 
     def post(self, ending, form):
-        answer = self._client.post(f"{self.at}/{ending}", data=form, follow_redirects=True)
-        return Page(answer)
+        url = f"{self.url}/{ending}"
+        return Page(self._client.post(url, data=form, follow_redirects=True))

@@ -1,7 +1,7 @@
-"""Takes the pictures of the pages anew: `python tests/support/screenshots.py`, then look at them.
+"""Renew the screenshots of the docs: `PYTHONPATH=tests python tests/support/screenshots.py`.
 
-It plays sixty decisions of a ward, a few hours apart, in a world of its own; serves them; and lets
-a browser open the pages.
+Sixty decisions of a ward, a few hours apart, are simulated and served, and a browser opens the
+pages. Look at the pictures before you commit them.
 """
 
 import shutil
@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 from dowise import Experiment
 from dowise.experiment import event as event_module
 from dowise.problem.problem_file import parse_problem
-from support.browser import QUIET, WIDE
+from support.browser import ARGUMENTS, WIDE
 from support.servers import running
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
@@ -30,8 +30,8 @@ Age = ["young", "old"]
 Frailty = ["fit", "frail"]
 Dose = ["none", "low", "high"]
 """
-HELPS = {"none": 0.3, "low": 0.55, "high": 0.75}
-PENDING = {55: (), 58: ("Frailty",), 60: ()}  # what was told of these so far
+RECOVERY = {"none": 0.3, "low": 0.55, "high": 0.75}
+PENDING = {55: (), 58: ("Frailty",), 60: ()}  # variables that were told so far
 PAGES = {
     "now": "now?decision=58",
     "known": "known",
@@ -39,40 +39,38 @@ PAGES = {
 }
 
 
-def recovers(age, frailty, dose):
-    """How likely it is."""
+def recovery_probability(age, frailty, dose):
     harm = 0.35 * (dose == "high") * (age == "old")
-    return HELPS[dose] + 0.2 * (frailty == "fit") * (dose == "high") - harm
+    return RECOVERY[dose] + 0.2 * (frailty == "fit") * (dose == "high") - harm
 
 
 def play(store):
-    """Sixty decisions, of which three are pending."""
-    rng, usual = np.random.default_rng(11), event_module.now
+    """Make sixty decisions, of which three are pending."""
+    rng, real_now = np.random.default_rng(11), event_module.now
     hours = timedelta(hours=5)
-    began = datetime.now(UTC) - 61 * hours
-    event_module.now = lambda: began
+    start = datetime.now(UTC) - 61 * hours
+    event_module.now = lambda: start
     with Experiment.create(store, "ward 7", parse_problem(PROBLEM), seed=7) as experiment:
         for number in range(1, 61):
-            event_module.now = lambda number=number: began + number * hours
+            event_module.now = lambda number=number: start + number * hours
             age = str(rng.choice(["young", "old"], p=[0.75, 0.25]))
-            asked = experiment.ask({"Age": age})
-            seen = {"Frailty": str(rng.choice(["fit", "frail"], p=[0.6, 0.4]))}
-            dose = dict(asked.arm).get("Dose", "none")
-            chance = recovers(age, seen["Frailty"], dose)
-            seen["Recovery"] = str(int(rng.random() < chance))
-            if "Dose" not in dict(asked.arm):
-                seen["Dose"] = dose
-            told = {name: seen[name] for name in PENDING.get(number, seen)}
+            decision = experiment.ask({"Age": age})
+            values = {"Frailty": str(rng.choice(["fit", "frail"], p=[0.6, 0.4]))}
+            dose = dict(decision.arm).get("Dose", "none")
+            chance = recovery_probability(age, values["Frailty"], dose)
+            values["Recovery"] = str(int(rng.random() < chance))
+            if "Dose" not in dict(decision.arm):
+                values["Dose"] = dose
+            told = {name: values[name] for name in PENDING.get(number, values)}
             if told:
-                experiment.tell(asked.id, told)
-    event_module.now = usual
+                experiment.tell(decision.id, told)
+    event_module.now = real_now
 
 
-def take(store):
-    """A picture of each page."""
+def take_screenshots(store):
     with running(store) as served, sync_playwright() as playwright:
         program = shutil.which("chromium")
-        browser = playwright.chromium.launch(executable_path=program, args=QUIET)
+        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         page = browser.new_page(viewport={"width": WIDE, "height": 900})
         page.goto(served.server.link("admin", "Ann"))
         page.wait_for_url(lambda url: "/enter" not in url)
@@ -87,4 +85,4 @@ def take(store):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         play(Path(folder) / "ward.db")
-        take(Path(folder) / "ward.db")
+        take_screenshots(Path(folder) / "ward.db")

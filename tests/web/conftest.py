@@ -1,4 +1,4 @@
-"""Servers for tests, each on a store of its own."""
+"""A server for the tests of each module."""
 
 import pytest
 from support.servers import running
@@ -12,6 +12,6 @@ def ward(tmp_path_factory):
     store = tmp_path_factory.mktemp("served") / "ward.db"
     with Experiment.create(store, "ward 7", load_problem("task2"), "ids", {"samples": 50}, 7):
         pass
-    # Each browser that a test opens is a try to sign in, of which few may come at once.
-    with running(store, failures=1000.0) as found:
-        yield found
+    # Every browser that a test opens signs in, and attempts to sign in are limited.
+    with running(store, failures=1000.0) as server:
+        yield server

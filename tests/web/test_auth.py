@@ -168,7 +168,7 @@ def test_settings_name_hosts_and_origins_exactly():
 
 
 def test_signing_in_redirects_to_local_paths_only(ward):
-    browser = ward._client({"Sec-Fetch-Site": "same-origin", "Origin": ward.address})
+    browser = ward.anonymous_browser()
     sent = browser.get("/experiments/ward%207/now", params={"decision": "5"})
     assert sent.status_code == 303
     page = browser.get(sent.headers["location"]).text
@@ -185,6 +185,6 @@ def test_signing_in_redirects_to_local_paths_only(ward):
 
 def test_htmx_requests_without_a_session_are_not_redirected(ward):
     """A part of a page is answered by 401 and no redirection, which would throw the form away."""
-    browser = ward._client({"Sec-Fetch-Site": "same-origin", "Origin": ward.address})
+    browser = ward.anonymous_browser()
     answer = browser.post("/experiments/ward%207/now/tell", headers={"HX-Request": "true"})
     assert answer.status_code == 401 and "hx-redirect" not in answer.headers

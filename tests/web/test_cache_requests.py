@@ -103,7 +103,7 @@ def test_one_reader_waits_with_few_requests_and_others_still_wait(ward, slow):
     ward.client().post(f"{AT}/ask", json={"context": {"C": 1}})  # the cached results are outdated
     calls, go = slow("status")
     secret, other = ward.token("read"), ward.client("read")
-    theirs = [signed_in(ward, secret), ward._client({"Authorization": f"Bearer {secret}"})]
+    theirs = [signed_in(ward, secret), ward.new_client({"Authorization": f"Bearer {secret}"})]
     address, waiting = f"{AT}/status", ward.registry.results.waiting
     with ThreadPoolExecutor(30) as threads:
         try:
@@ -157,7 +157,7 @@ def test_after_a_failure_each_waiting_request_computes_its_own_result(
 
 
 def signed_in(ward, secret):
-    browser = ward._client({"Sec-Fetch-Site": "same-origin", "Origin": ward.address})
+    browser = ward.anonymous_browser()
     assert browser.post("/login", data={"secret": secret}).status_code == 303
     return browser
 
@@ -168,7 +168,7 @@ def test_one_principal_leaves_slots_for_others(ward, held_audits, is_in_browsers
     held, go = held_audits
     secret, other = ward.token("read"), ward.client("read")
     bearer = {"Authorization": f"Bearer {secret}"}
-    theirs = [signed_in(ward, secret) if is_in_browsers else ward._client(bearer)
+    theirs = [signed_in(ward, secret) if is_in_browsers else ward.new_client(bearer)
               for _ in range(3)]  # fmt: skip
     with ThreadPoolExecutor(12) as threads:
         try:

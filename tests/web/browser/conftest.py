@@ -1,5 +1,6 @@
-"""A browser and a server for each file of what people do: the browser runs a loop, which must end
-before tests that run one of their own.
+"""A browser and a server, shared by the tests of this folder.
+
+The browser runs an event loop, which must end before other tests run one.
 """
 
 import pytest
@@ -10,41 +11,40 @@ from support.servers import running
 from dowise import Experiment
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(request):
-    with chromium(request) as found:
-        yield found
+    with chromium(request) as program:
+        yield program
 
 
-@pytest.fixture(scope="module")
-def served(browser, tmp_path_factory):  # noqa: ARG001 (without a browser nothing is to be served)
-    """A server with two experiments, in which everything happened that can happen."""
+@pytest.fixture(scope="package")
+def served(browser, tmp_path_factory):  # noqa: ARG001 (without a browser the tests are skipped)
+    """A server with two experiments that have decisions of every kind."""
     store = tmp_path_factory.mktemp("browsed") / "ward.db"
     for name, problem in (("ward 7", WARD), (HOSTILE_NAME, HOSTILE)):
-        with Experiment.create(store, name, problem, "ids", {"samples": 50}, 7) as made:
-            play(made)
-    # More people come in from here within a minute than guesses would be let through.
-    with running(store, failures=100) as found:
-        yield found
+        with Experiment.create(store, name, problem, "ids", {"samples": 50}, 7) as experiment:
+            play(experiment)
+    with running(store, failures=100) as server:
+        yield server
 
 
 @pytest.fixture
 def open_window(browser, served):
-    """Makes windows, and sees to it that nothing was wrong in any."""
-    opened = []
+    """Opens windows, which must have no problems when the test ends."""
+    windows = []
 
-    def opens(**options):
-        opened.append(Window(browser, options.pop("at", served), **options))
-        return opened[-1]
+    def open_one(**options):
+        windows.append(Window(browser, options.pop("server", served), **options))
+        return windows[-1]
 
-    yield opens
-    for window in opened:
+    yield open_one
+    for window in windows:
         window.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def shared(browser, served):
-    """One window for all that is only looked at."""
+    """A window of an admin for tests that change nothing."""
     window = Window(browser, served)
     window.enter()
     yield window

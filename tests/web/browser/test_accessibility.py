@@ -1,8 +1,8 @@
 """Nothing that axe or a narrow screen would find fault with; mistakes are told where they are."""
 
 import pytest
-from support.browser import flaws, open_all
-from support.browser_experiments import PLACE, choose
+from support.browser import accessibility_problems, open_details
+from support.browser_experiments import WARD_URL, choose
 
 pytestmark = pytest.mark.slow
 
@@ -10,18 +10,18 @@ pytestmark = pytest.mark.slow
 PLACES = {
     "the experiments": ("/?all", ".shelf"),
     "the people": ("/people", "#invite"),
-    "now": (f"{PLACE}/now", "#ask"),
-    "a pending decision": (f"{PLACE}/now?decision=10", "#tell"),
-    "a corrected decision": (f"{PLACE}/now?decision=1", "#correct"),
-    "what we know": (f"{PLACE}/known", ".uplot"),
-    "the advice": (f"{PLACE}/known?tolerance=0.01&arms=all&context.Age=%3Dold", ".uplot"),
-    "a wrong number": (f"{PLACE}/known?tolerance=-1", ".note.bad"),
-    "the graph": (f"{PLACE}/graph", "svg.graph"),
-    "a variable": (f"{PLACE}/graph?variable=Recovery", "#panel table"),
-    "an arm": (f"{PLACE}/graph?arm=do(Dose%3Dlow)", "#panel .formula"),
-    "the history": (f"{PLACE}/history?kind=asked", ".journal"),
-    "an explanation": (f"{PLACE}/history/explain/3", "table"),
-    "an audit": (f"{PLACE}/history/audit", ".note"),
+    "now": (f"{WARD_URL}/now", "#ask"),
+    "a pending decision": (f"{WARD_URL}/now?decision=10", "#tell"),
+    "a corrected decision": (f"{WARD_URL}/now?decision=1", "#correct"),
+    "what we know": (f"{WARD_URL}/known", ".uplot"),
+    "the advice": (f"{WARD_URL}/known?tolerance=0.01&arms=all&context.Age=%3Dold", ".uplot"),
+    "a wrong number": (f"{WARD_URL}/known?tolerance=-1", ".note.bad"),
+    "the graph": (f"{WARD_URL}/graph", "svg.graph"),
+    "a variable": (f"{WARD_URL}/graph?variable=Recovery", "#panel table"),
+    "an arm": (f"{WARD_URL}/graph?arm=do(Dose%3Dlow)", "#panel .formula"),
+    "the history": (f"{WARD_URL}/history?kind=asked", ".journal"),
+    "an explanation": (f"{WARD_URL}/history/explain/3", "table"),
+    "an audit": (f"{WARD_URL}/history/audit", ".note"),
 }
 
 
@@ -30,35 +30,35 @@ def test_pages_are_accessible(shared, place, sign):
     page = shared.page
     page.goto(place)
     page.locator(sign).first.wait_for()
-    open_all(page)
-    assert flaws(page) == []
-    assert shared.complaints() == []
+    open_details(page)
+    assert accessibility_problems(page) == []
+    assert shared.unexpected_problems() == []
 
 
 def test_login_and_error_pages_are_accessible(open_window):
     window = open_window()
-    window.forgive("status of 403", "status of 404")
+    window.expect("status of 403", "status of 404")
     page = window.page
     page.goto("/enter#dowise_nobody")
     page.get_by_text("This link was used before").wait_for()
-    assert flaws(page) == []
+    assert accessibility_problems(page) == []
     page.goto("/login")
     page.get_by_label("Token").fill("dowise_nobody")
     page.keyboard.press("Enter")
     page.get_by_text("This token is unknown or has expired").wait_for()
-    assert flaws(page) == []
+    assert accessibility_problems(page) == []
     window.sign_in("read")
     page.goto("/experiments/nowhere/now")
-    assert flaws(page) == []
-    page.goto(f"{PLACE}/now?decision=10")
+    assert accessibility_problems(page) == []
+    page.goto(f"{WARD_URL}/now?decision=10")
     assert "Your role is read" in page.locator("main").inner_text()
-    assert flaws(page) == []
+    assert accessibility_problems(page) == []
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without scripts"])
 def test_errors_are_shown_at_their_form_with_focus(served, open_window, script):
     window = open_window(script=script)
-    window.forgive("status of 422")
+    window.expect("status of 422")
     page = window.enter() if script else window.sign_in()
     before = served.registry.experiment("ward 7").head
 
@@ -68,9 +68,9 @@ def test_errors_are_shown_at_their_form_with_focus(served, open_window, script):
         if script:
             page.wait_for_function("() => document.activeElement.getAttribute('role') === 'alert'")
             assert note.evaluate("(one) => one === document.activeElement")
-            assert flaws(page) == []
+            assert accessibility_problems(page) == []
 
-    page.goto(f"{PLACE}/now?decision=10")
+    page.goto(f"{WARD_URL}/now?decision=10")
     choose(page.locator("#ask"), "Age", "old")
     page.get_by_text("Restrict the choice").click()
     for box in page.locator("#ask input[name=forbid]").all():
@@ -80,7 +80,7 @@ def test_errors_are_shown_at_their_form_with_focus(served, open_window, script):
     assert page.locator("#ask input[name=forbid]").first.is_checked()
     assert page.locator("#ask").get_by_role("radio", name="old").is_checked()
 
-    page.goto(f"{PLACE}/now?decision=10")
+    page.goto(f"{WARD_URL}/now?decision=10")
     page.get_by_role("button", name="Save the outcome").click()
     refused("#tell", "Choose at least one value")
 

@@ -1,7 +1,7 @@
 """A form that is sent twice, by whatever way, counts once."""
 
 import pytest
-from support.browser_experiments import PLACE, choose, count
+from support.browser_experiments import WARD_URL, choose, count
 
 pytestmark = pytest.mark.slow
 
@@ -10,8 +10,8 @@ pytestmark = pytest.mark.slow
 def test_double_click_back_and_reload_make_one_decision(served, open_window, script):
     window = open_window(script=script)
     page = window.enter() if script else window.sign_in()
-    page.goto(f"{PLACE}/known")
-    page.goto(f"{PLACE}/now")
+    page.goto(f"{WARD_URL}/known")
+    page.goto(f"{WARD_URL}/now")
     before = count(served)
     choose(page.locator("#ask"), "Age", "young")
     page.get_by_role("button", name="Ask for a decision").dblclick()
@@ -30,7 +30,7 @@ def test_double_click_back_and_reload_make_one_decision(served, open_window, scr
 
 def test_concurrent_submits_make_one_decision(served, open_window):
     page = open_window().enter("ask")
-    page.goto(f"{PLACE}/now")
+    page.goto(f"{WARD_URL}/now")
     before = count(served)
     choose(page.locator("#ask"), "Age", "old")
     places = page.evaluate("""async () => {

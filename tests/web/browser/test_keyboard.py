@@ -2,14 +2,14 @@
 
 import pytest
 from support.browser import tab_to
-from support.browser_experiments import PLACE, count
+from support.browser_experiments import WARD_URL, count
 
 pytestmark = pytest.mark.slow
 
 
 def test_asking_and_telling_by_keyboard(served, open_window):
     page = open_window().enter("ask")
-    page.goto(f"{PLACE}/now")
+    page.goto(f"{WARD_URL}/now")
     page.keyboard.press("Tab")
     assert page.get_by_text("Skip to content").is_visible()
     page.keyboard.press("Enter")
@@ -42,8 +42,8 @@ def test_asking_and_telling_by_keyboard(served, open_window):
     ("place", "last"),
     [
         ("/new?example=healthcare", "Rehearse"),
-        (f"{PLACE}/known", "Sign out"),
-        (f"{PLACE}/history?kind=amended", "Sign out"),
+        (f"{WARD_URL}/known", "Sign out"),
+        (f"{WARD_URL}/history?kind=amended", "Sign out"),
     ],
 )
 def test_the_focus_is_visible_along_the_page(open_window, place, last):
@@ -55,7 +55,7 @@ def test_the_focus_is_visible_along_the_page(open_window, place, last):
 
 def test_the_graph_by_keyboard(open_window):
     page = open_window().enter("read")
-    page.goto(f"{PLACE}/graph")
+    page.goto(f"{WARD_URL}/graph")
     page.locator("#variable-0").focus()
     for _ in range(4):
         if "Recovery" in page.evaluate("document.activeElement.textContent"):

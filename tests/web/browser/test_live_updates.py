@@ -1,7 +1,7 @@
 """Pages follow what others do, and say when the server is away."""
 
 import pytest
-from support.browser_experiments import PLACE, WARD, ask, choose
+from support.browser_experiments import WARD, WARD_URL, ask, choose
 from support.servers import running
 
 from dowise import Experiment
@@ -11,15 +11,15 @@ pytestmark = pytest.mark.slow
 
 def test_updates_arrive_and_keep_the_form(served, open_window):
     page, bo = open_window().enter(), served.client("ask", "Bo")
-    page.goto(f"{PLACE}/now")
+    page.goto(f"{WARD_URL}/now")
     number = ask(page)
     page.locator(".live[data-state=live]").wait_for()
     page.get_by_text("Correct something").click()
     page.locator("#correct").get_by_role("textbox", name="Reason").fill("half a sen")
-    other = bo.post(f"/api{PLACE}/ask", json={"context": {"Age": "old"}}).json()["id"]
+    other = bo.post(f"/api{WARD_URL}/ask", json={"context": {"Age": "old"}}).json()["id"]
     page.locator(f"#pending a[href$='decision={other}']").wait_for()
     assert (
-        bo.post(f"/api{PLACE}/tell/{number}", json={"values": {"Frailty": "fit"}}).status_code
+        bo.post(f"/api{WARD_URL}/tell/{number}", json={"values": {"Frailty": "fit"}}).status_code
         == 200
     )
     page.locator("#changed", has_text="Someone else has changed this decision").wait_for()
@@ -34,16 +34,16 @@ def test_updates_arrive_and_keep_the_form(served, open_window):
 def test_updates_reach_the_results_and_the_history(served, open_window):
     window, bo = open_window(), served.client("ask", "Bo")
     known = window.enter()
-    known.goto(f"{PLACE}/known")
+    known.goto(f"{WARD_URL}/known")
     known.locator(".live[data-state=live]").wait_for()
     known.get_by_label("Rounds to come").fill("12")
     before = known.locator("#lead-in").inner_text()
     past = window.context.new_page()
-    past.goto(f"{PLACE}/history")
+    past.goto(f"{WARD_URL}/history")
     past.locator(".live[data-state=live]").wait_for()
     past.get_by_text("Why this decision?").first.click()
     past.locator(".why table").wait_for()
-    asked = bo.post(f"/api{PLACE}/ask", json={"context": {"Age": "old"}}).json()["id"]
+    asked = bo.post(f"/api{WARD_URL}/ask", json={"context": {"Age": "old"}}).json()["id"]
     past.get_by_text(f"Decision {asked}").first.wait_for()
     assert past.locator(".why table").is_visible()
     known.bring_to_front()
@@ -58,8 +58,8 @@ def test_a_page_shows_when_the_server_is_unreachable(open_window, tmp_path):
     with Experiment.create(store, "ward 7", WARD, "ids", {"samples": 50}, 7) as made:
         made.ask({"Age": "old"})
     with running(store) as first:
-        window = open_window(at=first)
-        window.forgive("net::ERR_", "console: htmx:")
+        window = open_window(server=first)
+        window.expect("net::ERR_", "console: htmx:")
         page = window.enter()
         page.locator(".live[data-state=live]").wait_for()
     page.locator(".live", has_text="reconnecting").wait_for()
@@ -67,7 +67,7 @@ def test_a_page_shows_when_the_server_is_unreachable(open_window, tmp_path):
     page.get_by_role("button", name="Ask for a decision").click()
     page.get_by_text("The server can't be reached").wait_for()
     with running(store, port=first.server.settings.port) as second:
-        second.client("tell").post(f"/api{PLACE}/tell/1", json={"values": {"Recovery": "1"}})
+        second.client("tell").post(f"/api{WARD_URL}/tell/1", json={"values": {"Recovery": "1"}})
         page.locator(".live", has_text="live").wait_for()
         page.get_by_text("No decision is waiting for an outcome.").wait_for()
         page.get_by_role("button", name="Ask for a decision").click()

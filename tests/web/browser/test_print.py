@@ -2,7 +2,7 @@
 
 import pytest
 from support.browser import WIDE
-from support.browser_experiments import PLACE
+from support.browser_experiments import WARD_URL
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ A4 = 658  # pixels between the margins
 )
 def test_printed_pages_are_dark_on_white_without_forms(shared, place, sign, printed):
     page = shared.page
-    page.goto(f"{PLACE}/{place}")
+    page.goto(f"{WARD_URL}/{place}")
     page.locator(sign).first.wait_for()
     page.emulate_media(media="print", color_scheme="dark")
     try:
@@ -39,7 +39,7 @@ def test_printed_pages_are_dark_on_white_without_forms(shared, place, sign, prin
 
 def test_the_table_of_arms_fits_on_a4(shared):
     page = shared.page
-    page.goto(f"{PLACE}/known")
+    page.goto(f"{WARD_URL}/known")
     page.locator(".uplot").first.wait_for()
     page.emulate_media(media="print")
     page.set_viewport_size({"width": A4, "height": 930})

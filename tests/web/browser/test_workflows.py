@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
-from support.browser import flaws, open_all
-from support.browser_experiments import PLACE, ask, choose, count
+from support.browser import accessibility_problems, open_details
+from support.browser_experiments import WARD_URL, ask, choose, count
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ Dose = ["none", "low", "high"]
 
 def test_a_link_signs_in_once(served, open_window):
     window = open_window()
-    window.forgive("status of 403")
+    window.expect("status of 403")
     link = served.server.link("admin", "Ann")
     window.page.goto(link)
     window.page.wait_for_url(f"{served.address}/")
@@ -35,7 +35,7 @@ def test_a_link_signs_in_once(served, open_window):
     window.page.get_by_text("This link was used before").wait_for()
     window.page.goto("/enter")
     window.page.get_by_text("link is incomplete").wait_for()
-    window.page.goto(f"{PLACE}/now")
+    window.page.goto(f"{WARD_URL}/now")
     assert window.page.url.partition("?")[0].endswith("/login")
 
 
@@ -43,7 +43,7 @@ def test_a_link_signs_in_once(served, open_window):
 def test_ask_tell_correct_and_withdraw(served, open_window, script):
     window = open_window(script=script)
     page = window.enter() if script else window.sign_in()
-    page.goto(f"{PLACE}/now")
+    page.goto(f"{WARD_URL}/now")
     number = ask(page)
     ward = served.registry.experiment("ward 7")
     assert (
@@ -58,7 +58,7 @@ def test_ask_tell_correct_and_withdraw(served, open_window, script):
     assert ward.case(number).status == "pending"
 
     # Later, from the list of what is pending.
-    page.goto(f"{PLACE}/now")
+    page.goto(f"{WARD_URL}/now")
     page.locator(f"#pending a[href$='decision={number}']").click()
     page.wait_for_url(f"**decision={number}")
     choose(page.locator("#tell"), "Recovery", "1")
@@ -93,7 +93,7 @@ def test_ask_tell_correct_and_withdraw(served, open_window, script):
 def test_search_explain_export_and_audit(served, open_window):
     window = open_window()
     page = window.enter()
-    page.goto(f"{PLACE}/history")
+    page.goto(f"{WARD_URL}/history")
     page.get_by_label("Search").fill("slip of the pen")
     found = page.locator(".journal > li[id]")
     found.nth(1).wait_for(state="detached")
@@ -106,7 +106,7 @@ def test_search_explain_export_and_audit(served, open_window):
     page.locator(".why table").wait_for()
     explained = served.registry.experiment("ward 7").explain(count(served)).sentences()
     assert explained[1] in page.locator(".why").first.inner_text()
-    assert flaws(page) == []
+    assert accessibility_problems(page) == []
 
     for kind, reads in (("CSV", lambda text: text.splitlines()[1:]), ("JSON", json.loads)):
         with page.expect_download() as waiting:
@@ -119,13 +119,13 @@ def test_search_explain_export_and_audit(served, open_window):
     page.get_by_text("The journal is complete").wait_for()
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url("**/login")
-    page.goto(f"{PLACE}/history")
+    page.goto(f"{WARD_URL}/history")
     assert page.url.partition("?")[0].endswith("/login")
 
 
 def test_a_decision_links_to_its_explanation(served, open_window):
     page = open_window().enter()
-    page.goto(f"{PLACE}/now?decision=2")
+    page.goto(f"{WARD_URL}/now?decision=2")
     page.get_by_role("link", name="Why?").click()
     said = served.registry.experiment("ward 7").explain(2).sentences()[2]
     page.get_by_text(said).wait_for()
@@ -140,7 +140,7 @@ def test_write_rehearse_and_start_an_experiment(served, open_window):
     meaning.get_by_text("There is an error in line 3").wait_for()
     assert meaning.locator("mark").inner_text() == "reward = Recovery"
     assert text.get_attribute("aria-invalid") == "true"
-    assert flaws(page) == []
+    assert accessibility_problems(page) == []
     text.fill(WRITTEN)
     meaning.locator("svg.graph").wait_for()
     meaning.get_by_text("do(Dose=high)", exact=True).wait_for()
@@ -152,8 +152,8 @@ def test_write_rehearse_and_start_an_experiment(served, open_window):
     page.keyboard.press("Enter")  # begins nothing
     page.get_by_role("button", name="Rehearse").click()
     page.locator("#rehearsal .uplot").first.wait_for()
-    open_all(page)
-    assert flaws(page) == []
+    open_details(page)
+    assert accessibility_problems(page) == []
     page.get_by_role("button", name="Start the experiment").click()
     page.wait_for_url("**/experiments/clinic/now")
     page.get_by_text("What to do next", exact=True).wait_for()
@@ -162,12 +162,12 @@ def test_write_rehearse_and_start_an_experiment(served, open_window):
     page.goto("/new")
     page.locator("#problem").fill(WRITTEN)
     meaning.locator("svg.graph").wait_for()
-    window.forgive("status of 409", "console: htmx:(sendAbort|afterRequest)")  # of a preview
+    window.expect("status of 409", "console: htmx:(sendAbort|afterRequest)")  # of a preview
     page.get_by_role("button", name="Start the experiment").dblclick()
     page.get_by_role("alert").get_by_text("clinic").wait_for()
     meaning.locator("svg.graph").wait_for()
     assert page.locator("#problem").input_value() == WRITTEN
-    assert flaws(page) == []
+    assert accessibility_problems(page) == []
 
 
 def test_start_an_experiment_without_scripts(served, open_window):
@@ -192,7 +192,7 @@ def test_invite_and_revoke(open_window, script):
     page.get_by_role("button", name="Invite").click()
     page.get_by_text("Copy it now: it is shown only once.").wait_for()
     if script:
-        assert flaws(page) == []
+        assert accessibility_problems(page) == []
     other.page.goto(page.locator(".secret").inner_text())
     other.page.wait_for_url(lambda url: "/enter" not in url)
     assert "Dr. Zoë (role read)" in other.page.locator(".colophon").inner_text()
@@ -200,8 +200,8 @@ def test_invite_and_revoke(open_window, script):
     page.goto("/people")
     page.get_by_role("link", name="Revoke link").and_(page.get_by_label("Dr. Zoë")).first.click()
     if script:
-        assert flaws(page) == []
+        assert accessibility_problems(page) == []
     page.get_by_role("button", name="Revoke").click()
     page.get_by_text("Revoked: Dr. Zoë’s link").wait_for()
-    other.page.goto(f"{PLACE}/now")
+    other.page.goto(f"{WARD_URL}/now")
     assert other.page.url.partition("?")[0].endswith("/login")

@@ -15,7 +15,7 @@ def visit(visits):
 
 def asked(visit, age="under 60"):
     """A fresh decision: its page and its number."""
-    page = visit.send(visit.see(), "now/ask", context__Age=f"={age}")
+    page = visit.send(visit.get(), "now/ask", context__Age=f"={age}")
     return page, int(page.form("now/tell")["decision"])
 
 
@@ -30,7 +30,7 @@ def test_a_decision_shows_arm_reason_and_probability(visit, trial):
 
 
 def test_a_form_sent_twice_makes_one_decision(visit, trial):
-    page = visit.see()
+    page = visit.get()
     form = page.form("now/ask") | {"context.Age": "=over 90"}
     first, again = visit.post("now/ask", form), visit.post("now/ask", form)
     assert first.form("now/tell")["decision"] == again.form("now/tell")["decision"]
@@ -42,14 +42,14 @@ def test_a_form_sent_twice_makes_one_decision(visit, trial):
 
 def test_asking_redirects_to_the_decision(clinic, visits):
     client = clinic.browser("ask")
-    visit = Visit(client, visits["ask"].at)
-    form = visit.see().form("now/ask") | {"context.Age": "=under 60"}
-    answer = client.post(f"{visit.at}/now/ask", data=form)
+    visit = Visit(client, visits["ask"].url)
+    form = visit.get().form("now/ask") | {"context.Age": "=under 60"}
+    answer = client.post(f"{visit.url}/now/ask", data=form)
     assert answer.status_code == 303 and "decision=" in answer.headers["location"]
 
 
 def test_an_old_form_sent_again_is_reported(visit, monkeypatch):
-    form = visit.see().form("now/ask") | {"context.Age": "=under 60"}
+    form = visit.get().form("now/ask") | {"context.Age": "=under 60"}
     assert "was sent before" not in visit.post("now/ask", form).text
     monkeypatch.setattr("dowise_web.pages.now.REPEAT_AFTER", 0.0)
     assert (
@@ -94,7 +94,7 @@ def test_an_error_is_shown_at_its_form_and_keeps_the_values(visit, trial):
     assert page.status == 422
     assert "Frailty is recorded as =, not -" in page.text
     assert "dowise amend" not in page.text and page.form("now/tell")["seen.Recovery"] == "=full"
-    page = visit.send(visit.see(decision=number), "now/tell")
+    page = visit.send(visit.get(decision=number), "now/tell")
     assert "hoose at least one value" in page.text
     page = visit.send(page, "now/tell", played_otherwise="do(Dose=huge)", seen__Recovery="=no")
     assert "Dose" in page.text and page.form("now/tell")["played_otherwise"] == "do(Dose=huge)"
@@ -103,13 +103,13 @@ def test_an_error_is_shown_at_its_form_and_keeps_the_values(visit, trial):
 
 def test_asking_without_a_context_keeps_the_restriction(visit, trial):
     before = trial.counts()["asked"]
-    page = visit.send(visit.see(), "now/ask", forbid="do(Dose=low)")
+    page = visit.send(visit.get(), "now/ask", forbid="do(Dose=low)")
     assert page.status == 422 and "Age" in page.text and page.form("now/ask")["forbid"]
     assert trial.counts()["asked"] == before
 
 
 def test_arms_can_be_excluded_or_selected(visit, trial):
-    page = visit.see()
+    page = visit.get()
     assert "do(Dose=low)" in page.offered["forbid"] and page.offered["allowed"] == [
         str(arm) for arm in trial.problem.arms
     ]
@@ -170,7 +170,7 @@ def test_a_decision_can_be_withdrawn(visit, trial):
 def test_erased_decisions_show_nothing(visit, trial):
     _, number = asked(visit)
     trial.erase(number, "asked for")
-    page = visit.see(decision=number)
+    page = visit.get(decision=number)
     assert page.status == 200 and f"Decision {number} was erased" in page.text
     assert not page.has_form("now/tell")
 
@@ -178,7 +178,7 @@ def test_erased_decisions_show_nothing(visit, trial):
 def test_pending_decisions_are_listed_oldest_first(visit, trial):
     _, first = asked(visit)
     _, second = asked(visit)
-    page = visit.see()
+    page = visit.get()
     ids = [int(number) for number in re.findall(r"now\?decision=(\d+)\"", page.html)]
     waiting = [case.id for case in trial.pending()]
     assert ids[: len(waiting)] == waiting and first in waiting and waiting[-1] == second
@@ -189,22 +189,22 @@ def test_pending_decisions_are_listed_oldest_first(visit, trial):
 def test_changes_by_others_are_reported(visit, trial):
     _, number = asked(visit)
     seen = trial.case(number).last_event
-    assert "Somebody else" not in visit.see(decision=number, seen=seen).text
+    assert "Somebody else" not in visit.get(decision=number, seen=seen).text
     trial.tell(number, {"Frailty": "-"})
-    assert "Someone else has changed this decision" in visit.see(decision=number, seen=seen).text
+    assert "Someone else has changed this decision" in visit.get(decision=number, seen=seen).text
 
 
 def test_roles_see_the_forms_they_may_send(visits, trial):
     _, number = asked(visits["admin"])
     forms = {"read": (), "tell": ("now/tell",), "ask": ("now/tell", "now/ask")}
     for role, allowed in forms.items():
-        page = visits[role].see(decision=number)
+        page = visits[role].get(decision=number)
         assert page.status == 200
         for form in ("now/tell", "now/ask"):
             assert page.has_form(form) == (form in allowed), (role, form)
-    sent = visits["admin"].see(decision=number)
+    sent = visits["admin"].get(decision=number)
     for role, form in (("read", "now/tell"), ("read", "now/withdraw"), ("tell", "now/ask")):
-        token = visits[role].see().form("/logout")["csrf"]
+        token = visits[role].get().form("/logout")["csrf"]
         refused = visits[role].post(form, sent.form(form) | {"csrf": token, "reason": "x"})
         assert refused.status == 403
     assert trial.case(number).status == "pending"
@@ -212,7 +212,7 @@ def test_roles_see_the_forms_they_may_send(visits, trial):
 
 def test_forms_require_the_csrf_token(visit, trial):
     before = trial.counts()["asked"]
-    form = visit.see().form("now/ask") | {"context.Age": "=under 60", "csrf": "0" * 64}
+    form = visit.get().form("now/ask") | {"context.Age": "=under 60", "csrf": "0" * 64}
     assert visit.post("now/ask", form).status == 403
     assert trial.counts()["asked"] == before
 
@@ -228,17 +228,17 @@ def test_forms_require_the_csrf_token(visit, trial):
     ],
 )
 def test_forged_forms_are_refused(visit, form):
-    sealed = form | {"csrf": visit.see().form("/logout")["csrf"]}
+    sealed = form | {"csrf": visit.get().form("/logout")["csrf"]}
     for ending in ("now/tell", "now/amend", "now/withdraw"):
         assert visit.post(ending, sealed).status in (404, 409, 422)
 
 
 def test_the_url_of_a_form_redirects_to_the_page(clinic, visits):
-    answer = clinic.browser("read").get(f"{visits['read'].at}/now/tell")
+    answer = clinic.browser("read").get(f"{visits['read'].url}/now/tell")
     assert answer.status_code == 303 and answer.headers["location"].endswith("/now")
 
 
 def test_asking_without_a_context(clinic):
     visit = Visit(clinic.browser(), "/experiments/plain")
-    page = visit.send(visit.see(), "now/ask")
+    page = visit.send(visit.get(), "now/ask")
     assert page.status == 200 and "Decision 1" in page.text and isinstance(page, Page)
