@@ -7,6 +7,6 @@ from dowise_web.sandbox import Limits, Sandbox
 
 @pytest.fixture(scope="session")
 def sandbox():
-    # The first of all tests may have to compile kernels, on a machine that does other things too.
+    # The first test may have to compile kernels, on a busy machine.
     with Sandbox(Limits(begin_seconds=600)) as shared:
         yield shared

@@ -1,13 +1,13 @@
-"""The jobs of the sandbox, called in this process."""
+"""Jobs of the sandbox, run in this process."""
 
 import json
 
 import pytest
 
 from dowise import load_problem
-from dowise.experiment.rehearsal import rehearse as play
+from dowise.experiment.rehearsal import rehearse as rehearse_in_library
 from dowise.problem.problem_file import builtin_names, builtin_path, parse_problem, problem_text
-from dowise_web import preview as texts
+from dowise_web import preview as preview_module
 from dowise_web.preview import begin, preview, rehearse
 from dowise_web.sandbox import BadInputError
 
@@ -25,22 +25,23 @@ yes = 10
 ASIA = (builtin_path("asia").parent / "networks" / "asia.bif").read_text()
 
 
-def no_progress(_done, _total):
+def no_progress(_finished, _worlds):
     pass
 
 
-def seen(text):
+def preview_of(text):
+    """Return a preview, which must be plain JSON."""
     page = preview({"text": text}, no_progress)
     assert json.loads(json.dumps(page, allow_nan=False)) == page
     return page
 
 
-def begun(text=WARD, policy="ts", options=None, learn_restricted=True):
+def try_begin(text=WARD, policy="ts", options=None, learn_restricted=True):
     job = {"text": text, "policy": policy, "options": options, "learn_restricted": learn_restricted}
     return begin(job, no_progress)
 
 
-def rehearsed(progress=no_progress, **changes):
+def try_rehearse(progress=no_progress, **changes):
     job = {
         "text": WARD, "policy": "ts", "options": None, "prior": None, "horizon": 6, "worlds": 2,
         "tolerance": 0.5, "delay": 1, "looks": 3, "seed": 7,
@@ -49,7 +50,7 @@ def rehearsed(progress=no_progress, **changes):
 
 
 def test_a_preview_describes_a_problem():
-    page = seen(WARD)
+    page = preview_of(WARD)
     assert page["kind"] == "problem" and page["name"] == "ward" and page["notes"] == []
     assert page["made_of"] is None and page["svg"].startswith("<svg") and page["legend"]
     assert page["reward"] == {
@@ -73,36 +74,36 @@ def test_a_preview_describes_a_problem():
 @pytest.mark.parametrize("name", builtin_names())
 def test_every_built_in_problem_can_be_previewed(name):
     problem = load_problem(name)
-    page = seen(problem_text(problem))
+    page = preview_of(problem_text(problem))
     assert page["arms"]["count"] == len(problem.arms) >= len(page["arms"]["first"])
     assert parse_problem(page["problem"]) == problem
 
 
 def test_long_lists_are_shortened():
     names = [f"X{i}" for i in range(12)]
-    page = seen(f'graph = "{"; ".join(f"{name} -> Y" for name in names)}"\nreward = "Y"\n')
+    page = preview_of(f'graph = "{"; ".join(f"{name} -> Y" for name in names)}"\nreward = "Y"\n')
     assert page["arms"]["count"] == 4096 and len(page["arms"]["first"]) == 200
 
 
 def test_arms_have_costs():
-    page = seen('graph = "X -> Y"\nreward = "Y"\n[costs]\nX = 0.25')
+    page = preview_of('graph = "X -> Y"\nreward = "Y"\n[costs]\nX = 0.25')
     assert page["costs"] == ["X 0.25"]
     assert [arm["cost"] for arm in page["arms"]["first"]] == [0, 0.25, 0.25]
 
 
 def test_warnings_become_notes():
-    page = seen('graph = "X -> Y"\nreward = "Y"\narms = "pomis"\nforbidden = ["do(X=1)"]')
+    page = preview_of('graph = "X -> Y"\nreward = "Y"\narms = "pomis"\nforbidden = ["do(X=1)"]')
     (note,) = page["notes"]
     assert note.startswith("with forbidden assignments the best arm need not be one of those")
 
 
 def test_line_ends_and_byte_order_marks_are_ignored():
-    assert seen("\ufeff" + WARD.replace("\n", "\r\n")) == seen(WARD)
+    assert preview_of("\ufeff" + WARD.replace("\n", "\r\n")) == preview_of(WARD)
 
 
 def test_an_empty_text_is_refused():
     with pytest.raises(BadInputError, match="write a problem, or start with an example"):
-        seen(" \n")
+        preview_of(" \n")
 
 
 # -- graphs alone -----------------------------------------------------------------------------
@@ -119,11 +120,11 @@ GRAPHS = {
 
 @pytest.mark.parametrize("kind", GRAPHS)
 def test_a_graph_alone_becomes_a_draft(kind):
-    page = seen(GRAPHS[kind])
+    page = preview_of(GRAPHS[kind])
     assert page["kind"] == "graph" and page["made_of"] == kind
     assert page["candidates"] == ["Y", "lone"]
     assert "the variable that is the reward (perhaps Y, lone)" in page["notes"][0]
-    finished = seen(page["problem"].replace('"…"', '"Y"'))
+    finished = preview_of(page["problem"].replace('"…"', '"Y"'))
     assert finished["kind"] == "problem"
     assert parse_problem(finished["problem"]).graph == load(GRAPHS["text"])
 
@@ -135,26 +136,26 @@ def load(text):
 
 
 def test_a_network_has_labels_but_no_reward():
-    page = seen(ASIA)
+    page = preview_of(ASIA)
     assert page["made_of"] == "BIF" and page["candidates"] == ["dysp", "xray"]
     assert "network in BIF with 8 variables" in page["notes"][0]
     assert "Its probability tables are not used" in page["notes"][0]
     with pytest.raises(BadInputError, match="unknown reward '…'") as caught:
-        seen(page["problem"])
+        preview_of(page["problem"])
     assert page["problem"].split("\n")[caught.value.line - 1].startswith("reward = ")
-    finished = seen(page["problem"].replace('"…"', '"dysp"'))
+    finished = preview_of(page["problem"].replace('"…"', '"dysp"'))
     assert finished["domains"]["dysp"] == ["yes", "no"]
 
 
 def test_dagitty_tags_are_roles():
-    page = seen("dag { X [exposure]; Y [outcome]; X -> Y <- Z -> X }")
+    page = preview_of("dag { X [exposure]; Y [outcome]; X -> Y <- Z -> X }")
     assert page["roles"] == {"X": "manipulable", "Y": "reward", "Z": "non_manipulable"}
     assert page["made_of"] == "dagitty" and page["kind"] == "problem"
 
 
 def test_quoted_names_survive_the_draft():
     for text in ('"a; b" -> "c\\"d"', "\"it's '''\" -> Y", '"x\\\\y" -> Y'):
-        page = seen(text)
+        page = preview_of(text)
         assert parse_problem(page["problem"].replace('"…"', page_name(text))).drawn == load(text)
 
 
@@ -165,14 +166,14 @@ def page_name(text):
 
 def test_a_graph_alone_can_not_be_started():
     with pytest.raises(BadInputError, match="a graph with 2 variables.* Add it to a problem"):
-        begun("X -> Y")
+        try_begin("X -> Y")
 
 
-# -- beginning --------------------------------------------------------------------------------
+# -- begin --------------------------------------------------------------------------------
 
 
 def test_begin_returns_policy_and_options():
-    page = begun(policy="ts", options={"floor": 0.1, "prior": 2}, learn_restricted=False)
+    page = try_begin(policy="ts", options={"floor": 0.1, "prior": 2}, learn_restricted=False)
     assert page["policy"] == "ts" and page["options"]["floor"] == 0.1
     assert page["options"]["prior"] == 2 and page["learn_restricted"] is False
     assert page["arms"] == 6 and page["seconds"] > 0 and page["megabytes"] > 10
@@ -181,25 +182,25 @@ def test_begin_returns_policy_and_options():
 
 REFUSED = {
     "an unknown policy": ({"policy": "idz"}, "unknown policy 'idz' .did you mean 'ids'", "policy"),
-    "a policy of one's own": ({"policy": "os:getcwd"}, "a server imports none", "policy"),
-    "a policy that is none": ({"policy": 7}, "unknown policy 7 .expected one of ids, ts", "policy"),
+    "a custom policy": ({"policy": "os:getcwd"}, "a server imports none", "policy"),
+    "a number as a policy": ({"policy": 7}, "unknown policy 7 .expected one of ids, ts", "policy"),
     "an unknown option": ({"options": {"flor": 1}}, "no option 'flor' .did you mean", "policy"),
     "a bad option": ({"options": {"floor": 2}}, "floor=2 must be at least 0 and below", "policy"),
-    "options that are none": ({"options": [1]}, "options must map names to values", "options"),
+    "a list of options": ({"options": [1]}, "options must map names to values", "options"),
     "a prior in a file": ({"options": {"prior": "/etc/passwd"}}, "no files are read", "options"),
     "a prior that does not fit": (
         {"options": {"prior": {"Drug": [1, 2]}}}, "prior of Drug does not fit", "policy"),
     "a prior of texts": (
         {"options": {"prior": {"Drug": "/etc/passwd"}}}, "must be numbers", "policy"),
     "a belief": ({"options": {"belief": "x"}}, "belief is not an option of a live", "policy"),
-    "no truth value": ({"learn_restricted": 1}, "learn_restricted=1 must be True", "policy"),
+    "not a boolean": ({"learn_restricted": 1}, "learn_restricted=1 must be True", "policy"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "says", "field"), REFUSED.values(), ids=REFUSED)
-def test_invalid_policies_are_refused(changes, says, field):
-    with pytest.raises(BadInputError, match=says) as caught:
-        begun(**changes)
+@pytest.mark.parametrize(("changes", "message", "field"), REFUSED.values(), ids=REFUSED)
+def test_invalid_policies_are_refused(changes, message, field):
+    with pytest.raises(BadInputError, match=message) as caught:
+        try_begin(**changes)
     assert caught.value.field == field and caught.value.line is None
 
 
@@ -207,19 +208,19 @@ def test_custom_policies_are_not_imported(tmp_path, monkeypatch):
     (tmp_path / "sent.py").write_text("raise SystemExit('it was imported')")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(BadInputError, match="a server imports none"):
-        begun(policy="sent:Policy")
+        try_begin(policy="sent:Policy")
 
 
-# -- rehearsing -------------------------------------------------------------------------------
+# -- rehearse -------------------------------------------------------------------------------
 
 
 def test_rehearse_equals_the_library_function():
-    told = []
-    page = rehearsed(lambda *numbers: told.append(numbers))
+    reports = []
+    page = try_rehearse(lambda *numbers: reports.append(numbers))
     problem = parse_problem(WARD)
-    found = play(problem, 6, 2, "ts", tolerance=0.5, delay=1, looks=3, seed=7)
-    assert page == {**found.as_dict(), "words": "\n".join(found.sentences())}
-    assert told == [(0, 2), (1, 2), (2, 2)]
+    expected = rehearse_in_library(problem, 6, 2, "ts", tolerance=0.5, delay=1, looks=3, seed=7)
+    assert page == {**expected.as_dict(), "words": "\n".join(expected.sentences())}
+    assert reports == [(0, 2), (1, 2), (2, 2)]
     assert json.loads(json.dumps(page, allow_nan=False)) == page
 
 
@@ -233,30 +234,29 @@ BOUNDS = {
 def test_settings_of_a_rehearsal_have_bounds(name):
     for value in BOUNDS[name]:
         with pytest.raises(BadInputError, match=f"^{name}={value!r} must be") as caught:
-            rehearsed(**{name: value})
+            try_rehearse(**{name: value})
         assert caught.value.field == name
 
 
 def test_the_default_tolerance_is_in_units_of_the_reward():
-    assert rehearsed(tolerance=None)["tolerance"] == parse_problem(WARD).payoff.span / 100
+    assert try_rehearse(tolerance=None)["tolerance"] == parse_problem(WARD).payoff.span / 100
 
 
 def test_a_prior_is_not_a_file():
     with pytest.raises(BadInputError, match="no files are read here"):
-        rehearsed(prior="prior.toml")
-    assert rehearsed(prior=3.0)["prior"] == 3
+        try_rehearse(prior="prior.toml")
+    assert try_rehearse(prior=3.0)["prior"] == 3
 
 
 def test_the_server_limits_the_number_of_arms(monkeypatch):
-    monkeypatch.setattr(texts, "MAX_ARMS", 2)
-    for job in (seen, begun):
+    monkeypatch.setattr(preview_module, "MAX_ARMS", 2)
+    for job in (preview_of, try_begin):
         with pytest.raises(BadInputError, match="3 arms, and a server accepts at most 2"):
             job(WARD.replace('"Age -> Drug -> Cure; Age -> Cure; Diet ?-> Cure"',
                              '"Age -> Drug -> Cure; Age -> Cure"'))  # fmt: skip
 
 
 def test_the_current_problem_is_read_without_limits():
-    """Of any size, and nothing is said of it anew."""
     text = problem_text(parse_problem(WARD))
     job = {"text": text, "policy": "ucb", "options": None, "learn_restricted": True}
     assert begin({**job, "is_current": True}, no_progress) == {"policy": "ucb"}

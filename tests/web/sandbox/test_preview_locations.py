@@ -1,4 +1,4 @@
-"""Where an error stands in a problem's text."""
+"""Locations of errors in the text of a problem."""
 
 import tomllib
 
@@ -13,13 +13,13 @@ from dowise_web.sandbox import BadInputError
 GRAPHS = {
     "a line": 'graph = "X -> Y; X -> -> Z"\nreward = "Y"',
     "lines": 'reward = "Y"\n\ngraph = """\nX -> Y\n  X -> -> Z\n"""',
-    "lines that begin at once": 'reward = "Y"\ngraph = """X -> Y\n  X -> -> Z"""',
+    "lines from the first one": 'reward = "Y"\ngraph = """X -> Y\n  X -> -> Z"""',
     "a literal": "graph = 'X -> Y; X -> -> Z'\nreward = 'Y'",
     "a long literal": "  graph = '''\nX -> Y\nX -> -> Z\n'''\nreward = 'Y'",
     "with escapes": 'graph = "\\"a\\\\b\\" -> Y\\nX -> -> Z\\u0020"\nreward = "Y"',
-    "a line that goes on": 'graph = """\\\n   X -> Y; \\\n   X -> -> Z"""\nreward = "Y"',
+    "a continued line": 'graph = """\\\n   X -> Y; \\\n   X -> -> Z"""\nreward = "Y"',
     "a key in quotes": 'reward = "Y"\n"graph" = "X -> -> Z"',
-    "after the same in a description": (
+    "after another one in a description": (
         'description = """\ngraph = "X -> Y"\n"""\ngraph = "X -> -> Z"\nreward = "Z"'
     ),
     "with quotes at the end": "graph = '''X -> -> \"Z''''\nreward = 'Z'",
@@ -30,17 +30,17 @@ GRAPHS = {
 def test_errors_in_the_graph_are_located_in_the_text(text):
     with pytest.raises(BadInputError, match="found '->") as caught:
         read_problem(text)
-    error, place = caught.value, text.index("-> -> ") + 3
-    before = text[:place]
+    error, position = caught.value, text.index("-> -> ") + 3
+    before = text[:position]
     assert error.line == before.count("\n") + 1
-    assert error.column == place - before.rfind("\n")
+    assert error.column == position - before.rfind("\n")
     assert f"line {error.line}, column {error.column}" in str(error)
 
 
-PLACES = {
+LOCATIONS = {
     "TOML": ('graph = "X -> Y"\nreward = Y\n', 2, 10),
     "TOML that ends": ('graph = "X -> Y"\nreward = ["Y"\n', 2, 10),
-    "a list that is not closed": ('context = ["X"\ngraph = "X -> Y"\nreward = "Y"', 1, 11),
+    "an open list": ('context = ["X"\ngraph = "X -> Y"\nreward = "Y"', 1, 11),
     "an unknown key": ('graph = "X -> Y"\nreward = "Y"\ncontxt = ["X"]', 3, 1),
     "a misspelt reward": ('# Recover\ngraph = "X -> Recovery"\nreward = "Recover"', 3, 11),
     "a misspelt context": ('graph = "Age -> Y"\nreward = "Y"\ncontext = ["age"]', 3, 13),
@@ -54,7 +54,7 @@ PLACES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "line", "column"), PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize(("text", "line", "column"), LOCATIONS.values(), ids=LOCATIONS)
 def test_other_errors_are_located(text, line, column):
     with pytest.raises(BadInputError) as caught:
         read_problem(text)
@@ -64,9 +64,9 @@ def test_other_errors_are_located(text, line, column):
 
 def test_files_are_refused():
     with pytest.raises(BadInputError, match="graph_file cannot be read here"):
-        read_problem(PLACES["a file of the graph"][0])
+        read_problem(LOCATIONS["a file of the graph"][0])
     with pytest.raises(BadInputError, match="prior files cannot be read here"):
-        read_problem(PLACES["a file of the prior"][0])
+        read_problem(LOCATIONS["a file of the prior"][0])
 
 
 def test_errors_of_a_graph_alone_are_located():
@@ -75,9 +75,8 @@ def test_errors_of_a_graph_alone_are_located():
     assert (caught.value.line, caught.value.column) == (2, 6)
 
 
-@pytest.mark.slow
 def test_long_messages_are_shortened():
-    error = locate("", DowiseError("'" + "Y" * 100_000 + "' is unknown"))
+    error = locate("", DowiseError("'" + "Y" * 10_000 + "' is unknown"))
     assert len(str(error)) < 2_100
 
 
@@ -108,6 +107,6 @@ def test_every_position_in_a_graph_is_located(graph, before, style):
     for offset, letter in enumerate(graph):
         lines = graph[:offset].split("\n")
         error = locate(text, InputSyntaxError("", len(lines), len(lines[-1]) + 1))
-        found = text.split("\n")[error.line - 1][error.column - 1 :]
-        shown = {"\n": ("\\n", ""), '"': ('"', '\\"'), "\\": ("\\",)}.get(letter, (letter,))
-        assert found.startswith(shown)
+        located = text.split("\n")[error.line - 1][error.column - 1 :]
+        written = {"\n": ("\\n", ""), '"': ('"', '\\"'), "\\": ("\\",)}.get(letter, (letter,))
+        assert located.startswith(written)

@@ -1,4 +1,4 @@
-"""The processes of the sandbox: one job each, in turn, and none is left behind."""
+"""Processes of the sandbox: one job each, limits, slots, and their end."""
 
 import json
 import logging
@@ -20,6 +20,7 @@ from dowise_web.sandbox import (
     BadInputError,
     LimitExceededError,
     Limits,
+    RehearsalJobs,
     Sandbox,
     SandboxBusyError,
     SandboxFailedError,
@@ -31,14 +32,14 @@ pytestmark = pytest.mark.slow  # they wait for limits to be met
 
 TINY = 'graph = "X -> Y"\nreward = "Y"\n'
 TASK2 = builtin_path("task2").read_text()
-ENDLESS = (  # millions of intervention sets
+ENDLESS = (  # has millions of intervention sets
     f'graph = "{"; ".join(f"X{i} -> Y; X{i} <-> Y" for i in range(30))}"\nreward = "Y"\n'
     "max_arms = 1000000000\n"
 )
 
 
 def spare_of(sandbox):
-    """The process that waits, once it has everything loaded: then it sleeps."""
+    """Return the spare process once it has loaded everything."""
     spare = sandbox._spare
     assert wait_until(lambda: psutil.Process(spare.pid).num_threads() > 1)
     return spare
@@ -48,7 +49,7 @@ def is_gone(pid):
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
-# -- one job a process ------------------------------------------------------------------------
+# -- one job per process ----------------------------------------------------------------------
 
 
 def test_each_job_has_its_own_process(sandbox):
@@ -63,26 +64,29 @@ def test_each_job_has_its_own_process(sandbox):
 
 
 def test_begin_and_rehearse(sandbox):
-    page = sandbox.begin(TASK2, "random", {"floor": 0.1})
-    assert page["policy"] == "random" and page["options"]["floor"] == 0.1
-    told = []
-    page = sandbox.rehearse(
-        TASK2, 5, worlds=3, policy="random", looks=2, progress=lambda *numbers: told.append(numbers)
+    result = sandbox.begin(TASK2, "random", {"floor": 0.1})
+    assert result["policy"] == "random" and result["options"]["floor"] == 0.1
+    progress = []
+    result = sandbox.rehearse(
+        TASK2,
+        5,
+        worlds=3,
+        policy="random",
+        looks=2,
+        progress=lambda *numbers: progress.append(numbers),
     )
-    assert page["worlds"] == 3 and len(page["looks"]) == 3 and "In 3 worlds" in page["words"]
-    assert told[0] == (0, 3) and told[-1] == (3, 3)
+    assert result["worlds"] == 3 and len(result["looks"]) == 3 and "In 3 worlds" in result["words"]
+    assert progress[0] == (0, 3) and progress[-1] == (3, 3)
 
 
-@pytest.mark.slow
 def test_a_spare_process_makes_previews_fast(sandbox):
-    took = []
-    for _ in range(5):
+    seconds = []
+    for _ in range(3):  # of which the best counts: the machine may be busy
         spare_of(sandbox)
-        time.sleep(1)
         start = time.perf_counter()
         sandbox.preview(TASK2)
-        took.append(time.perf_counter() - start)
-    assert min(took) < 0.1, took  # the best of five: a busy machine is no fault of the code
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.5, seconds  # loading takes longer
 
 
 def test_a_dead_spare_process_is_replaced(sandbox):
@@ -92,21 +96,21 @@ def test_a_dead_spare_process_is_replaced(sandbox):
 
 
 def test_threads_take_turns(sandbox):
-    found, wrong = [], []
+    sizes, errors = [], []
 
-    def look(i):
+    def preview(i):
         try:
             names = " -> ".join(f"V{j}" for j in range(i + 2))
-            found.append(len(sandbox.preview(f'graph = "{names}"\nreward = "V1"')["roles"]) - i)
+            sizes.append(len(sandbox.preview(f'graph = "{names}"\nreward = "V1"')["roles"]) - i)
         except SandboxBusyError as error:
-            wrong.append(error)
+            errors.append(error)
 
-    threads = [threading.Thread(target=look, args=(i,)) for i in range(6)]
+    threads = [threading.Thread(target=preview, args=(i,)) for i in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [2] * len(found) and len(found) + len(wrong) == 6 and len(found) >= 2
+    assert sizes == [2] * len(sizes) and len(sizes) + len(errors) == 4 and len(sizes) >= 2
 
 
 # -- limits -----------------------------------------------------------------------------------
@@ -146,8 +150,8 @@ def test_too_many_samples_exceed_the_memory(sandbox):
 def test_an_abort_in_a_library_is_a_memory_error(sandbox):
     pids = []
 
-    def abort(_done, _total):
-        pids.extend(child.pid for child in sandbox._running)
+    def abort(_finished, _worlds):
+        pids.extend(worker.pid for worker in sandbox._running)
         os.kill(pids[0], signal.SIGABRT)
 
     with pytest.raises(LimitExceededError, match="more than 2,048 MB of memory"):
@@ -164,7 +168,7 @@ def test_results_have_a_maximum_size():
 
 
 def test_texts_and_options_have_a_maximum_size(sandbox):
-    waiting = sandbox._spare
+    spare = sandbox._spare
     with pytest.raises(BadInputError, match="2,000,000 bytes, and at most 262,144"):
         sandbox.preview("X -> Y; " * 250_000)
     with pytest.raises(BadInputError, match="must be a text"):
@@ -175,10 +179,10 @@ def test_texts_and_options_have_a_maximum_size(sandbox):
         sandbox.begin(TINY, options={"floor": "1" * 100_000})
     with pytest.raises(BadInputError, match="plain JSON"):
         sandbox.begin(TINY, options={"floor": float("nan")})
-    assert sandbox._spare is waiting  # nobody was bothered with any of it
+    assert sandbox._spare is spare  # no process was used
 
 
-CONFINED = """
+LIMITED = """
 import json, resource, sys, os, threading
 from dowise_web.sandbox_worker import limit_job, limit_process
 limit_process(512)
@@ -190,52 +194,50 @@ print(json.dumps({**limits, "nice": os.nice(0)}))
 
 
 def test_a_process_limits_itself():
-    said = subprocess.run(
-        [sys.executable, "-c", CONFINED], capture_output=True, check=True, env={**os.environ}
-    )
-    found = json.loads(said.stdout)
-    assert found["AS"] == [512 * 2**20] * 2 and found["CORE"] == [0, 0]
-    assert found["FSIZE"] == [16 * 2**20] * 2 and found["NOFILE"] == [64, 64]
-    assert found["NPROC"] == [0, 0] and 20 <= found["CPU"][0] < found["CPU"][1] <= 30
-    assert found["nice"] >= 10
+    result = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, check=True)
+    limits = json.loads(result.stdout)
+    assert limits["AS"] == [512 * 2**20] * 2 and limits["CORE"] == [0, 0]
+    assert limits["FSIZE"] == [16 * 2**20] * 2 and limits["NOFILE"] == [64, 64]
+    assert limits["NPROC"] == [0, 0] and 20 <= limits["CPU"][0] < limits["CPU"][1] <= 30
+    assert limits["nice"] >= 10
 
 
 def test_processor_time_is_limited(sandbox):
-    child = Worker(sandbox.limits)
+    worker = Worker(sandbox.limits)
     try:
         job = json.dumps({"kind": "preview", "seconds": -2, "text": ENDLESS}).encode()
         with pytest.raises(LimitExceededError, match="takes more than 10 seconds"):
-            child.run("preview", job, None)
+            worker.run("preview", job, None)
     finally:
-        child.close()
+        worker.close()
 
 
-# -- turns ------------------------------------------------------------------------------------
+# -- slots ------------------------------------------------------------------------------------
 
 
 def test_one_rehearsal_at_a_time_beside_previews():
     with Sandbox() as sandbox:
-        begun, go_on = threading.Event(), threading.Event()
+        started, may_continue = threading.Event(), threading.Event()
 
-        def pause(_done, _total):
-            begun.set()
-            go_on.wait()
-            raise KeyboardInterrupt  # who waits for it wants no more
+        def pause(_finished, _worlds):
+            started.set()
+            may_continue.wait()
+            raise KeyboardInterrupt  # ends the rehearsal
 
-        def long():
+        def rehearse():
             with pytest.raises(KeyboardInterrupt):
                 sandbox.rehearse(TASK2, 5, worlds=3, policy="random", progress=pause)
 
-        thread = threading.Thread(target=long)
+        thread = threading.Thread(target=rehearse)
         thread.start()
         try:
-            assert begun.wait(60)
+            assert started.wait(60)
             with pytest.raises(SandboxBusyError, match="a rehearsal is already running"):
                 sandbox.rehearse(TASK2, 5, worlds=3, policy="random")
             assert sandbox.preview(TINY)["arms"]["count"] == 2
             (busy,) = sandbox._running
         finally:
-            go_on.set()
+            may_continue.set()
             thread.join()
         assert is_gone(busy.pid)
         assert sandbox.rehearse(TASK2, 2, worlds=1, policy="random")["worlds"] == 1
@@ -257,25 +259,25 @@ def test_a_job_without_a_slot_is_refused():
         thread.join()
 
 
-# -- ends -------------------------------------------------------------------------------------
+# -- the end of processes, and failures -------------------------------------------------------
 
 
 def test_closing_ends_running_jobs():
     sandbox = Sandbox()
-    said = []
+    messages = []
 
-    def work():
+    def preview():
         with pytest.raises(SandboxFailedError) as caught:
             sandbox.preview(ENDLESS)
-        said.append(str(caught.value))
+        messages.append(str(caught.value))
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=preview)
     thread.start()
     assert wait_until(lambda: sandbox._running)
-    pids = [child.pid for child in sandbox._running]
+    pids = [worker.pid for worker in sandbox._running]
     sandbox.close()
     thread.join()
-    assert said == ["the server is shutting down: try again later"]
+    assert messages == ["the server is shutting down: try again later"]
     assert wait_until(lambda: all(map(is_gone, pids)))
     with pytest.raises(dowise.DowiseError, match="the server is shutting down"):
         sandbox.preview(TINY)
@@ -291,7 +293,7 @@ while not sandbox._running or sandbox._spare is not None:
     time.sleep(0.01)
 sandbox._start_spare()
 (busy,) = sandbox._running
-time.sleep(1.5)
+time.sleep(0.5)
 print(busy.pid, sandbox._spare.pid, flush=True)
 time.sleep(60)
 """
@@ -311,16 +313,16 @@ def test_workers_end_with_a_killed_server():
 
 
 def test_failures_are_logged(sandbox, caplog):
-    child = Worker(sandbox.limits)
+    worker = Worker(sandbox.limits)
     try:
-        job = json.dumps({"kind": "preview", "seconds": 9}).encode()  # no text: a mistake of ours
+        job = json.dumps({"kind": "preview", "seconds": 9}).encode()  # without a text: a bug
         with (
             caplog.at_level(logging.ERROR),
             pytest.raises(SandboxFailedError, match="^something went wrong in the server"),
         ):
-            child.run("preview", job, None)
+            worker.run("preview", job, None)
     finally:
-        child.close()
+        worker.close()
     assert "KeyError: 'text'" in caplog.text
 
 
@@ -338,7 +340,22 @@ def test_the_environment_has_no_secrets(monkeypatch):
     monkeypatch.setenv("DOWISE_TOKEN", "secret")
     monkeypatch.setenv("PGPASSWORD", "secret")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["/somewhere", root]))
-    found = _environment()
-    assert "secret" not in found.values() and root in found["PYTHONPATH"]
+    environment = _environment()
+    assert "secret" not in environment.values() and root in environment["PYTHONPATH"]
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     assert "PYTHONPATH" not in _environment()
+
+
+class FailingSandbox:
+    """A sandbox with a bug."""
+
+    def rehearse(self, *_text, **_settings):
+        raise RuntimeError("a secret")
+
+
+def test_an_unexpected_failure_ends_a_rehearsal(caplog):
+    rehearsals = RehearsalJobs(FailingSandbox())
+    job = rehearsals.find(rehearsals.start("graph").id)
+    assert wait_until(lambda: job.is_finished, 5)
+    assert "secret" not in str(job.error) and "log" in str(job.error)
+    assert "a secret" in caplog.text
