@@ -1,4 +1,4 @@
-"""A server whose experiments have all kinds of variables, and visitors of every role."""
+"""A server whose experiments have variables of all kinds, and users of every role."""
 
 import pytest
 from support.html_forms import Visit
@@ -33,18 +33,18 @@ def clinic(tmp_path_factory):
         pass
     with Experiment.create(store, "plain", Problem(CausalGraph.parse("X -> Y"), "Y"), "ts", seed=7):
         pass
-    with running(store) as found:
-        yield found
+    with running(store) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def visits(clinic):
-    """Visitors by role, at the ward."""
-    at = "/experiments/ward%207%2F%3Cb%3E"
-    return {role: Visit(clinic.browser(role), at) for role in ("read", "tell", "ask", "admin")}
+    """Users by role, at the experiment `ward 7/<b>`."""
+    url = "/experiments/ward%207%2F%3Cb%3E"
+    return {role: Visit(clinic.browser(role), url) for role in ("read", "tell", "ask", "admin")}
 
 
 @pytest.fixture(scope="session")
 def trial(clinic):
-    """The experiment itself."""
+    """The experiment `ward 7/<b>`."""
     return clinic.registry.experiment("ward 7/<b>")

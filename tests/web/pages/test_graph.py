@@ -1,4 +1,4 @@
-"""The page of the graph: the picture, what the records say against it, variables and arms."""
+"""The page The graph: the picture, evidence against it, variables and arms."""
 
 import re
 from html.parser import HTMLParser
@@ -22,21 +22,21 @@ SHOP = Problem(
 
 
 class Links(HTMLParser):
-    """The addresses that a page asks for, and its attributes and tags."""
+    """URLs, attributes and tags of a page."""
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.attributes, self.found = set(), set(), []
+        self.tags, self.attributes, self.urls = set(), set(), []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
-        self.found += [value for name, value in attrs if name in ("href", "hx-get", "hx-push-url")]
+        self.urls += [value for name, value in attrs if name in ("href", "hx-get", "hx-push-url")]
 
 
-def sold(number, seed=1):
-    """Records in which the shelf itself sells, which the graph denies."""
+def make_records(number, seed=1):
+    """Return records in which Shelf affects Sales, unlike in the graph."""
     rng = np.random.default_rng(seed)
     season, shelf, staff, price = (rng.integers(2, size=number) for _ in range(4))
     sales = (rng.random(number) < 0.15 + 0.6 * shelf).astype(int)
@@ -48,7 +48,7 @@ def sold(number, seed=1):
 def shop(ward):
     """The server with two more experiments: one with past records, one with hostile names."""
     options = {"policy": "ids", "options": {"samples": 50}, "seed": 7}
-    ward.registry.create("shop/one", SHOP, records=sold(600), **options)
+    ward.registry.create("shop/one", SHOP, records=make_records(600), **options)
     hostile = Problem(CausalGraph([(SCRIPT, "Y\"'&"), ("n" * 200, "Y\"'&")]), "Y\"'&")
     ward.registry.create(f"odd {SCRIPT}", hostile, **options)
     return ward
@@ -59,19 +59,19 @@ def reader(shop):
     return shop.browser("read")
 
 
-def place(name):
+def page_path(name):
     return f"/experiments/{quote(name)}/graph"
 
 
 def page(reader, name="shop/one", status=200, more="", **query):
-    answer = reader.get(place(name) + more, params=query)
-    assert answer.status_code == status, answer.text
-    return answer.text
+    response = reader.get(page_path(name) + more, params=query)
+    assert response.status_code == status, response.text
+    return response.text
 
 
 def picture_in(text):
-    (found,) = re.findall(r'<svg [^>]*class="graph[ "].*?</svg>', text, re.DOTALL)
-    return ElementTree.fromstring(found)
+    (svg,) = re.findall(r'<svg [^>]*class="graph[ "].*?</svg>', text, re.DOTALL)
+    return ElementTree.fromstring(svg)
 
 
 # -- the picture --------------------------------------------------------------------------------
@@ -90,11 +90,11 @@ def test_every_variable_links_to_its_details(reader):
 
 def test_all_links_of_the_page_work(reader):
     text = page(reader, variable="Sales")
-    own = {x for x in Links(text).found if urlsplit(x).path.startswith(place("shop/one"))}
-    assert len(own) > 10
-    for address in own:
-        assert reader.get(address.partition("#")[0]).status_code == 200, address
-    for anchor in {x[1:] for x in Links(text).found if x.startswith("#")}:
+    local = {x for x in Links(text).urls if urlsplit(x).path.startswith(page_path("shop/one"))}
+    assert len(local) > 10
+    for url in local:
+        assert reader.get(url.partition("#")[0]).status_code == 200, url
+    for anchor in {x[1:] for x in Links(text).urls if x.startswith("#")}:
         assert f'id="{anchor}"' in text
 
 
@@ -108,10 +108,10 @@ def test_the_legend_lists_the_roles_and_edges_that_occur(reader):
 
 def test_the_page_obeys_the_content_security_policy(reader):
     for query in ({}, {"variable": "Sales"}, {"arm": "do(Price=1)"}):
-        answer = reader.get(place("shop/one"), params=query)
-        seen = Links(answer.text)
-        assert "style" not in seen.attributes | seen.tags
-        assert not any(name.startswith("on") for name in seen.attributes)
+        answer = reader.get(page_path("shop/one"), params=query)
+        links = Links(answer.text)
+        assert "style" not in links.attributes | links.tags
+        assert not any(name.startswith("on") for name in links.attributes)
         assert "style-src 'self'" in answer.headers["content-security-policy"]
 
 
@@ -120,7 +120,7 @@ def test_hostile_names_are_escaped(reader):
     for query in ({}, {"variable": SCRIPT}, {"arm": f'do("{SCRIPT}"=1, {"n" * 200}=0)'}):
         text = page(reader, name, **query)
         assert SCRIPT not in text and "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-        texts = [one.text for one in picture_in(text).iter(f"{SVG}text")]
+        texts = [element.text for element in picture_in(text).iter(f"{SVG}text")]
         assert {SCRIPT, "Y\"'&", "n" * 200} == {*texts}
 
 
@@ -130,8 +130,8 @@ def test_hostile_names_are_escaped(reader):
 def test_alarms_are_listed_and_drawn(reader):
     text = page(reader)
     assert "The data contradict this graph." in text
-    assert "It may lack: Shelf -&gt; Sales" in text
-    titles = [one.text for one in picture_in(text).iter(f"{SVG}title")]
+    assert "Accused: Shelf -&gt; Sales" in text
+    titles = [title.text for title in picture_in(text).iter(f"{SVG}title")]
     assert "Shelf -> Sales, suspected: the graph lacks it" in titles
     assert any(title.startswith("Staff -> Sales, doubtful, there with") for title in titles)
 
@@ -145,8 +145,8 @@ def test_soft_edges_are_listed_and_drawn(shop):
     listed = re.findall(r'<th scope="row"><code>([^<]*)</code>', text)
     for edge in ("X <-> Y", "X <-> Z", "Y <-> Z", "Z -> Y"):
         assert edge.replace(">", "&gt;").replace("<", "&lt;") in listed
-        (said,) = [title for title in titles if title.startswith(edge)]
-        assert ", doubtful, there with probability" in said
+        (description,) = [title for title in titles if title.startswith(edge)]
+        assert ", doubtful, there with probability" in description
     assert "4 more edges might exist" in text
     assert "<span>doubtful hidden cause</span>" in text
 
@@ -162,29 +162,31 @@ def test_the_absence_of_alarms_is_stated(reader):
 
 
 def test_slow_evidence_is_computed_on_request(shop, monkeypatch):
-    from dowise.experiment import view as seeing
+    from dowise.experiment import view as view_module
 
-    monkeypatch.setattr(seeing, "EVIDENCE_TIMEOUT", 0.0)
-    shop.registry.create("slow", SHOP, records=sold(50, 2), policy="ids", options={"samples": 50})
+    monkeypatch.setattr(view_module, "EVIDENCE_TIMEOUT", 0.0)
+    shop.registry.create(
+        "slow", SHOP, records=make_records(50, 2), policy="ids", options={"samples": 50}
+    )
     reader = shop.browser("read")
     text = page(reader, "slow")
     assert "it takes a while</p>" in text and "evidence=1" in text
-    wanted = page(reader, "slow", evidence="1")
-    assert "at level 0.05" in wanted and "was not computed" not in wanted
+    requested = page(reader, "slow", evidence="1")
+    assert "at level 0.05" in requested and "was not computed" not in requested
 
 
 # -- variables and arms -------------------------------------------------------------------------
 
 
-def cells(text):
-    """(records, (mean, low, high, seen) of each value) of each row."""
+def parse_rows(text):
+    """Return the number of records, and (mean, low, high, count) of each value, of each row."""
     rows = re.findall(r"<tr>(.*?)</tr>", text.partition("<tbody>")[2], re.DOTALL)
     return [
         (
             int(re.search(r'data-label="Records: ">([\d,]+)<', row)[1].replace(",", "")),
             [
-                (float(mean), float(low), float(high), int(seen))
-                for mean, low, high, seen in re.findall(
+                (float(mean), float(low), float(high), int(count))
+                for mean, low, high, count in re.findall(
                     r"<strong>([\d.]+)</strong>.*?([\d.]+) to ([\d.]+), (\d+) seen", row
                 )
             ],
@@ -199,25 +201,25 @@ def test_a_variable_shows_counts_means_and_intervals(reader, more):
     text = page(reader, more=more, variable="Price")
     panel = text.partition('id="panel"')[2].partition("</section>")[0]
     assert "P(Price | Season, Shelf)" in panel
-    rows = cells(panel)
-    records = sold(600)
+    rows = parse_rows(panel)
+    records = make_records(600)
     season, shelf = (np.array(records[name]) for name in ("Season", "Shelf"))
     price = np.array(records["Price"])
     assert len(rows) == 4
     for (number, values), (c, s) in zip(rows, [(0, 0), (0, 1), (1, 0), (1, 1)], strict=True):
-        own = (season == c) & (shelf == s)
-        assert number == own.sum()
-        assert [seen for *_, seen in values] == [(own & (price == k)).sum() for k in (0, 1)]
-        for mean, low, high, seen in values:
-            assert mean == pytest.approx((seen + 1) / (number + 2), abs=0.006)
+        matching = (season == c) & (shelf == s)
+        assert number == matching.sum()
+        assert [count for *_, count in values] == [(matching & (price == k)).sum() for k in (0, 1)]
+        for mean, low, high, count in values:
+            assert mean == pytest.approx((count + 1) / (number + 2), abs=0.006)
             assert low < mean < high
 
 
 def test_the_panel_alone_equals_the_panel_of_the_page(reader):
     alone = page(reader, more="/panel", variable="Sales")
     assert "<html" not in alone and alone.lstrip().startswith('<section id="panel"')
-    squeezed = re.sub(r"\s+", " ", alone.strip())
-    assert squeezed in re.sub(r"\s+", " ", page(reader, variable="Sales"))
+    normalized = re.sub(r"\s+", " ", alone.strip())
+    assert normalized in re.sub(r"\s+", " ", page(reader, variable="Sales"))
 
 
 def test_versions_are_listed_with_their_probabilities(reader):
@@ -231,18 +233,18 @@ def test_the_selected_link_is_marked(reader):
     current = [a for a in root.iter(f"{SVG}a") if a.get("aria-current") == "true"]
     assert [a.find(f"{SVG}text").text for a in current] == ["Shelf"]
     text = page(reader, arm="do(Price=1)")
-    (own,) = re.findall(r'id="(arm-\d+)"[^>]*aria-current="true"', text)
-    assert f'data-shows="{own}"' in text
+    (link_id,) = re.findall(r'id="(arm-\d+)"[^>]*aria-current="true"', text)
+    assert f'data-shows="{link_id}"' in text
 
 
 def test_an_arm_shows_its_formula(reader):
     panel = page(reader, more="/panel", arm="do( Price = 1 )")
     assert "P(Sales=1 | do(Price=1), Season=s" in panel and "Set Price to 1." in panel
-    assert "The formula is for the graph with all doubtful edges." in panel
+    assert "It is that of the graph with all doubtful edges." in panel
 
 
 @pytest.mark.parametrize(
-    ("query", "why"),
+    ("query", "message"),
     [
         ({"variable": "Pricce"}, "did you mean &#39;Price&#39;?"),
         ({"arm": "do(Season=1)"}, "Season can&#39;t be set: it is context"),
@@ -251,9 +253,9 @@ def test_an_arm_shows_its_formula(reader):
     ],
 )
 @pytest.mark.parametrize("more", ["", "/panel"])
-def test_unknown_variables_and_arms_are_reported_in_the_panel(reader, more, query, why):
+def test_unknown_variables_and_arms_are_reported_in_the_panel(reader, more, query, message):
     text = page(reader, status=422, more=more, **query)
-    assert why in text and "<script>alert" not in text
+    assert message in text and "<script>alert" not in text
 
 
 def test_some_of_many_arms_are_listed_and_any_can_be_typed(shop):
@@ -278,14 +280,14 @@ def test_a_graph_too_large_for_a_posterior_is_drawn(shop):
     assert "entries, and the limit is" in page(reader, "large", evidence="1")
 
 
-# -- doors --------------------------------------------------------------------------------------
+# -- errors -------------------------------------------------------------------------------------
 
 
 def test_the_page_requires_a_session(shop):
     import httpx2
 
     for more in ("", "/panel"):
-        answer = httpx2.get(f"{shop.address}{place('shop/one')}{more}")
+        answer = httpx2.get(f"{shop.address}{page_path('shop/one')}{more}")
         assert answer.status_code == 303
         assert answer.headers["location"].startswith("/login?next=")
 
@@ -298,6 +300,6 @@ def test_the_panel_follows_the_journal(shop):
     shop.registry.create("moving", SHOP, policy="ids", options={"samples": 50}, seed=7)
     reader, experiment = shop.browser("read"), shop.registry.experiment("moving")
     assert "based on 0 records" in page(reader, "moving", more="/panel", variable="Shelf")
-    asked = experiment.ask({"Season": 1}, allowed=["do(Price=1)"])
-    experiment.tell(asked.id, {"Shelf": 1, "Staff": 0, "Sales": 1})
+    decision = experiment.ask({"Season": 1}, allowed=["do(Price=1)"])
+    experiment.tell(decision.id, {"Shelf": 1, "Staff": 0, "Sales": 1})
     assert "based on 1 record" in page(reader, "moving", more="/panel", variable="Shelf")

@@ -1,4 +1,4 @@
-"""The page Now, as plain forms: asking, telling in pieces, correcting, withdrawing."""
+"""The page Now without scripts: ask, tell in parts, correct, withdraw."""
 
 import re
 
@@ -13,20 +13,20 @@ def visit(visits):
     return visits["admin"]
 
 
-def asked(visit, age="under 60"):
-    """A fresh decision: its page and its number."""
+def ask(visit, age="under 60"):
+    """Ask for a decision, and return its page and its number."""
     page = visit.send(visit.get(), "now/ask", context__Age=f"={age}")
     return page, int(page.form("now/tell")["decision"])
 
 
 def test_a_decision_shows_arm_reason_and_probability(visit, trial):
-    page, number = asked(visit)
-    made = trial.decision(number)
-    assert page.status == 200 and made.context == {"Age": "under 60"}
-    assert made.arm.in_words() in page.text and made.reason[1:] in page.text
-    assert f": {made.probability:.2f}." in page.text
+    page, number = ask(visit)
+    decision = trial.decision(number)
+    assert page.status == 200 and decision.context == {"Age": "under 60"}
+    assert decision.arm.in_words() in page.text and decision.reason[1:] in page.text
+    assert f": {decision.probability:.2f}." in page.text
     assert f"Decision {number} waiting for the outcome" in page.text
-    assert trial.events(made.event - 1, made.event)[0].actor == "browser of admin"
+    assert trial.events(decision.event - 1, decision.event)[0].actor == "browser of admin"
 
 
 def test_a_form_sent_twice_makes_one_decision(visit, trial):
@@ -59,7 +59,7 @@ def test_an_old_form_sent_again_is_reported(visit, monkeypatch):
 
 
 def test_small_domains_are_radio_buttons_and_others_are_lists(visit):
-    page, _ = asked(visit)
+    page, _ = ask(visit)
     assert page.offered["context.Age"] == ["", "=under 60", "=60 to 75", "=75 to 90", "=over 90"]
     assert page.offered["seen.Frailty"] == ["=-", "==", f"={ODD}", "", "-"]
     assert re.search(r'<select[^>]* name="context.Age"', page.html)
@@ -67,7 +67,7 @@ def test_small_domains_are_radio_buttons_and_others_are_lists(visit):
 
 
 def test_outcomes_are_told_in_parts(visit, trial):
-    page, number = asked(visit)
+    page, number = ask(visit)
     page = visit.send(page, "now/tell", seen__Frailty="==")
     assert "Saved." in page.text and trial.case(number).values == {"Frailty": "="}
     assert "seen.Frailty" not in page.form("now/tell")
@@ -78,17 +78,17 @@ def test_outcomes_are_told_in_parts(visit, trial):
 
 
 def test_labels_are_escaped(visit, trial):
-    page, number = asked(visit)
+    page, number = ask(visit)
     page = visit.send(page, "now/tell", seen__Frailty=f"={ODD}")
     assert trial.case(number).values == {"Frailty": ODD}
     assert ODD not in page.html and "<b>" not in page.html and ODD in page.text
-    page, number = asked(visit)
+    page, number = ask(visit)
     visit.send(page, "now/tell", seen__Frailty="=-")
     assert trial.case(number).values == {"Frailty": "-"}
 
 
 def test_an_error_is_shown_at_its_form_and_keeps_the_values(visit, trial):
-    page, number = asked(visit)
+    page, number = ask(visit)
     trial.tell(number, {"Frailty": "="})
     page = visit.send(page, "now/tell", seen__Frailty="=-", seen__Recovery="=full")
     assert page.status == 422
@@ -114,21 +114,21 @@ def test_arms_can_be_excluded_or_selected(visit, trial):
         str(arm) for arm in trial.problem.arms
     ]
     form = page.form("now/ask") | {"context.Age": "=under 60"}
-    ruled_out = page.offered["forbid"]
-    none = visit.post("now/ask", form | {"forbid": ruled_out})
-    assert none.status == 422 and ", ".join(ruled_out) in none.text
-    left = [text for text in ruled_out if text != "do(Dose=low)"]
-    made = visit.post("now/ask", form | {"forbid": left})
-    assert str(trial.case(int(made.form("now/tell")["decision"])).asked) == "do(Dose=low)"
+    excludable = page.offered["forbid"]
+    none = visit.post("now/ask", form | {"forbid": excludable})
+    assert none.status == 422 and ", ".join(excludable) in none.text
+    excluded = [text for text in excludable if text != "do(Dose=low)"]
+    page = visit.post("now/ask", form | {"forbid": excluded})
+    assert str(trial.case(int(page.form("now/tell")["decision"])).asked) == "do(Dose=low)"
     chosen = str(trial.problem.arms[0])
-    made = visit.post("now/ask", form | {"allowed": [chosen], "request_id": "another"})
-    number = int(made.form("now/tell")["decision"])
+    page = visit.post("now/ask", form | {"allowed": [chosen], "request_id": "another"})
+    number = int(page.form("now/tell")["decision"])
     assert str(trial.case(number).asked) == chosen and trial.case(number).is_restricted
 
 
 def test_another_arm_was_played(visit, trial):
-    page, number = asked(visit)
-    # Telling offers all arms but the one that was decided on; a correction may go back to that.
+    page, number = ask(visit)
+    # To tell, all other arms are offered; a correction may return to the decision.
     arms = {str(arm): page.offered["played"].count(str(arm)) for arm in trial.problem.arms}
     assert [arm for arm, times in arms.items() if times == 1] == [str(trial.case(number).asked)]
     page = visit.send(
@@ -142,12 +142,12 @@ def test_another_arm_was_played(visit, trial):
 
 
 def test_corrections_send_only_changes_and_need_a_reason(visit, trial):
-    page, number = asked(visit)
+    page, number = ask(visit)
     page = visit.send(page, "now/tell", seen__Frailty="=-", seen__Recovery="=no")
     missing = visit.send(page, "now/amend", now__Recovery="=full")
     assert missing.status == 422 and "Enter a reason" in missing.text
     assert missing.form("now/amend")["now.Recovery"] == "=full"
-    # What somebody else corrects meanwhile stays: this form did not change it.
+    # A value that another user corrects meanwhile stays: this form did not change it.
     trial.amend(number, {"Frailty": "="}, "misread")
     page = visit.send(page, "now/amend", now__Recovery="=full", now__Age="=over 90", reason="typo")
     case = trial.case(number)
@@ -160,7 +160,7 @@ def test_corrections_send_only_changes_and_need_a_reason(visit, trial):
 
 
 def test_a_decision_can_be_withdrawn(visit, trial):
-    page, number = asked(visit)
+    page, number = ask(visit)
     assert visit.send(page, "now/withdraw").status == 422
     page = visit.send(page, "now/withdraw", reason="left")
     assert trial.case(number).status == "withdrawn" and "Withdrawn." in page.text
@@ -168,7 +168,7 @@ def test_a_decision_can_be_withdrawn(visit, trial):
 
 
 def test_erased_decisions_show_nothing(visit, trial):
-    _, number = asked(visit)
+    _, number = ask(visit)
     trial.erase(number, "asked for")
     page = visit.get(decision=number)
     assert page.status == 200 and f"Decision {number} was erased" in page.text
@@ -176,8 +176,8 @@ def test_erased_decisions_show_nothing(visit, trial):
 
 
 def test_pending_decisions_are_listed_oldest_first(visit, trial):
-    _, first = asked(visit)
-    _, second = asked(visit)
+    _, first = ask(visit)
+    _, second = ask(visit)
     page = visit.get()
     ids = [int(number) for number in re.findall(r"now\?decision=(\d+)\"", page.html)]
     waiting = [case.id for case in trial.pending()]
@@ -187,15 +187,15 @@ def test_pending_decisions_are_listed_oldest_first(visit, trial):
 
 
 def test_changes_by_others_are_reported(visit, trial):
-    _, number = asked(visit)
-    seen = trial.case(number).last_event
-    assert "Somebody else" not in visit.get(decision=number, seen=seen).text
+    _, number = ask(visit)
+    last = trial.case(number).last_event
+    assert "Someone else" not in visit.get(decision=number, seen=last).text
     trial.tell(number, {"Frailty": "-"})
-    assert "Someone else has changed this decision" in visit.get(decision=number, seen=seen).text
+    assert "Someone else has changed this decision" in visit.get(decision=number, seen=last).text
 
 
 def test_roles_see_the_forms_they_may_send(visits, trial):
-    _, number = asked(visits["admin"])
+    _, number = ask(visits["admin"])
     forms = {"read": (), "tell": ("now/tell",), "ask": ("now/tell", "now/ask")}
     for role, allowed in forms.items():
         page = visits[role].get(decision=number)
@@ -228,9 +228,9 @@ def test_forms_require_the_csrf_token(visit, trial):
     ],
 )
 def test_forged_forms_are_refused(visit, form):
-    sealed = form | {"csrf": visit.get().form("/logout")["csrf"]}
+    signed = form | {"csrf": visit.get().form("/logout")["csrf"]}
     for ending in ("now/tell", "now/amend", "now/withdraw"):
-        assert visit.post(ending, sealed).status in (404, 409, 422)
+        assert visit.post(ending, signed).status in (404, 409, 422)
 
 
 def test_the_url_of_a_form_redirects_to_the_page(clinic, visits):

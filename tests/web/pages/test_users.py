@@ -1,4 +1,4 @@
-"""The page People: who may come in, somebody more, and the end of one."""
+"""The page People: invitations, access and its end."""
 
 import re
 from html import unescape
@@ -10,32 +10,26 @@ from support.servers import running
 
 from dowise_web import tokens
 
-HERE = "It works only on this computer."
+LOCAL_NOTE = "It works only on this computer."
 
 
-@pytest.fixture
-def server(ward):
-    """The server, which all of these share."""
-    return ward
-
-
-def see(browser):
+def people(browser):
     return Page(browser.get("/people"))
 
 
-def send(browser, address="/people", **fields):
-    form = see(browser).form("/people") | fields
-    return Page(browser.post(address, data=form))
+def invite(browser, **fields):
+    form = people(browser).form("/people") | fields
+    return Page(browser.post("/people", data=form))
 
 
 def revoke(browser, number):
-    """Press Revoke, and say yes to what is asked."""
-    question = Page(browser.get("/people/revoke", params={"id": number}))
-    assert question.status == 200
-    return browser.post("/people/revoke", data=question.form("/revoke"))
+    """Press Revoke and confirm."""
+    confirmation = Page(browser.get("/people/revoke", params={"id": number}))
+    assert confirmation.status == 200
+    return browser.post("/people/revoke", data=confirmation.form("/revoke"))
 
 
-def made_last(server):
+def last_token(server):
     return tokens.list_tokens(server.storage)[-1]
 
 
@@ -43,48 +37,48 @@ def secret_in(page):
     return unescape(re.search(r'<p class="secret code">([^<]*)</p>', page.html)[1])
 
 
-def test_an_invited_user_signs_in_until_revoked(server):
-    admin = server.browser()
-    page = send(admin, name="Dr. Zoë <b>", role="read", kind="link")
+def test_an_invited_user_signs_in_until_revoked(ward):
+    admin = ward.browser()
+    page = invite(admin, name="Dr. Zoë <b>", role="read", kind="link")
     link = secret_in(page)
-    assert page.status == 200 and link.startswith(f"{server.address}/enter#dowise_")
+    assert page.status == 200 and link.startswith(f"{ward.address}/enter#dowise_")
     assert "Copy it now: it is shown only once." in page.text and "see everything" in page.text
-    assert "dowise_" not in see(admin).html and "Dr. Zoë <b>" in see(admin).text
-    made = tokens.list_tokens(server.storage)[-1]
-    assert (made["kind"], made["role"], made["name"]) == ("link", "read", "Dr. Zoë <b>")
-    assert made["ends_at"][:10] > made["made_at"][:10]  # within a day, not minutes
+    assert "dowise_" not in people(admin).html and "Dr. Zoë <b>" in people(admin).text
+    created = tokens.list_tokens(ward.storage)[-1]
+    assert (created["kind"], created["role"], created["name"]) == ("link", "read", "Dr. Zoë <b>")
+    assert created["ends_at"][:10] > created["made_at"][:10]  # within a day, not minutes
 
-    browser = {"Sec-Fetch-Site": "same-origin", "Origin": server.address}
-    with httpx2.Client(base_url=server.address, headers=browser) as zoe:
+    browser = {"Sec-Fetch-Site": "same-origin", "Origin": ward.address}
+    with httpx2.Client(base_url=ward.address, headers=browser) as zoe:
         assert zoe.post("/enter", data={"secret": link.partition("#")[2]}).status_code == 303
         assert "(role read)" in zoe.get("/experiments/ward%207/now").text
         assert "/people" not in zoe.get("/experiments/ward%207/now").text
         assert zoe.get("/people").status_code == 403
-        assert f"link {made['id']}, used 1 session open" in see(admin).text
-        session = tokens.list_tokens(server.storage)[-1]
-        assert session["parent"] == made["id"] and session["ends_at"] in see(admin).html
-        assert f"/people/revoke?id={made['id']}" in see(admin).hrefs
-        answer = revoke(admin, made["id"])
+        assert f"link {created['id']}, used 1 session open" in people(admin).text
+        session = tokens.list_tokens(ward.storage)[-1]
+        assert session["parent"] == created["id"] and session["ends_at"] in people(admin).html
+        assert f"/people/revoke?id={created['id']}" in people(admin).hrefs
+        answer = revoke(admin, created["id"])
         page = Page(admin.get(answer.headers["location"]))
-        assert f"Revoked: Dr. Zoë <b>’s link {made['id']} and its sessions" in page.text
-        assert zoe.get("/experiments/ward%207/now").status_code == 303  # to the door
-    assert f"link {made['id']}, used, then revoked or signed out" in see(admin).text
-    page = see(admin).html
+        assert f"Revoked: Dr. Zoë <b>’s link {created['id']} and its sessions" in page.text
+        assert zoe.get("/experiments/ward%207/now").status_code == 303
+    assert f"link {created['id']}, used, then revoked or signed out" in people(admin).text
+    page = people(admin).html
     assert page.index("Dr. Zoë") > page.index('<details id="former">')
 
 
-def test_tokens_are_created(server):
-    admin = server.browser()
-    secret = secret_in(send(admin, name="till 3", role="ask", kind="token", days="30"))
-    found = tokens.authenticate(server.storage, secret)
-    assert (found.kind, found.role, found.name) == ("token", "ask", "till 3")
-    assert found.ends_at is not None
-    found = tokens.authenticate(server.storage, secret_in(send(admin, name="ann", kind="token")))
-    assert (found.role, found.ends_at) == ("read", None)
+def test_tokens_are_created(ward):
+    admin = ward.browser()
+    secret = secret_in(invite(admin, name="till 3", role="ask", kind="token", days="30"))
+    token = tokens.authenticate(ward.storage, secret)
+    assert (token.kind, token.role, token.name) == ("token", "ask", "till 3")
+    assert token.ends_at is not None
+    token = tokens.authenticate(ward.storage, secret_in(invite(admin, name="ann", kind="token")))
+    assert (token.role, token.ends_at) == ("read", None)
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"name": " "}, "Enter a name."),
         ({"name": "a\x07b"}, "is not a valid name for the holder of a token"),
@@ -97,85 +91,85 @@ def test_tokens_are_created(server):
         ({"kind": "token", "days": "0"}, "must be above 0"),
         ({"kind": "link", "days": "30"}, "A link is valid for one day: leave the days empty, or"),
         (
-            {"key": "of a server that was"},
+            {"key": "of an earlier server"},
             "The server was restarted since this form was opened: send",
         ),
     ],
 )
-def test_invalid_forms_create_nothing(server, fields, said):
-    admin = server.browser()
-    before = len(tokens.list_tokens(server.storage))
-    page = send(admin, **{"name": "ann", **fields})
-    assert page.status == 422 and said in page.text and "That did not work" in page.text
-    assert len(tokens.list_tokens(server.storage)) == before
+def test_invalid_forms_create_nothing(ward, fields, message):
+    admin = ward.browser()
+    before = len(tokens.list_tokens(ward.storage))
+    page = invite(admin, **{"name": "ann", **fields})
+    assert page.status == 422 and message in page.text and "That did not work" in page.text
+    assert len(tokens.list_tokens(ward.storage)) == before
     assert page.form("/people")["name"] == fields.get("name", "ann")
 
 
-def test_users_can_revoke_their_own_access(server):
-    admin = server.browser()
-    page = see(admin)
+def test_users_can_revoke_their_own_access(ward):
+    admin = ward.browser()
+    page = people(admin)
     assert page.text.count(" you ") == 1
-    own = re.search(r'class="chosen".*?revoke\?id=(\d+)"', page.html, re.DOTALL)[1]
-    question = Page(admin.get(f"/people/revoke?id={own}"))
-    assert f"Revoke browser of admin’s link {own}?" in question.text
-    assert "This is your own: you will be signed out." in question.text
-    assert admin.get("/people").status_code == 200  # to ask ends nothing
-    door = Page(admin.get(revoke(admin, own).headers["location"]))
-    assert door.status == 200 and "You revoked your own link, and are signed out." in door.text
+    number = re.search(r'class="chosen".*?revoke\?id=(\d+)"', page.html, re.DOTALL)[1]
+    confirmation = Page(admin.get(f"/people/revoke?id={number}"))
+    assert f"Revoke browser of admin’s link {number}?" in confirmation.text
+    assert "This is your own: you will be signed out." in confirmation.text
+    assert admin.get("/people").status_code == 200  # not before the confirmation
+    login = Page(admin.get(revoke(admin, number).headers["location"]))
+    assert login.status == 200 and "You revoked your own link, and are signed out." in login.text
     assert admin.get("/people").status_code == 303
 
 
-def test_revoking_others_has_no_warning(server):
-    admin = server.browser()
-    send(admin, name="ann")
-    question = Page(admin.get(f"/people/revoke?id={made_last(server)['id']}"))
-    assert "Revoke ann’s link" in question.text and "This is yours" not in question.text
+def test_revoking_others_has_no_warning(ward):
+    admin = ward.browser()
+    invite(admin, name="ann")
+    confirmation = Page(admin.get(f"/people/revoke?id={last_token(ward)['id']}"))
+    assert "Revoke ann’s link" in confirmation.text and "This is yours" not in confirmation.text
 
 
-def test_revoked_links_are_listed(server):
-    admin = server.browser()
-    send(admin, name="ann")
-    number = made_last(server)["id"]
-    assert f"link {number}, revoked" not in see(admin).text
+def test_revoked_links_are_listed(ward):
+    admin = ward.browser()
+    invite(admin, name="ann")
+    number = last_token(ward)["id"]
+    assert f"link {number}, revoked" not in people(admin).text
     revoke(admin, number)
-    assert f"link {number}, revoked" in see(admin).text
+    assert f"link {number}, revoked" in people(admin).text
     assert "Revoked:" not in Page(admin.get(f"/people?revoked={number + 999}")).text
 
 
-def test_a_form_sent_twice_creates_one_token(server):
-    admin = server.browser()
-    form = see(admin).form("/people") | {"name": "ann", "kind": "token"}
+def test_a_form_sent_twice_creates_one_token(ward):
+    admin = ward.browser()
+    form = people(admin).form("/people") | {"name": "ann", "kind": "token"}
     secret = secret_in(Page(admin.post("/people", data=form)))
-    made = made_last(server)
+    created = last_token(ward)
     again = Page(admin.post("/people", data=form))
-    assert made_last(server) == made and secret not in again.html and again.status == 200
-    assert f"This form was sent before and created token {made['id']}." in again.text
-    assert f"If nobody has it, revoke token {made['id']} below and create another." in again.text
+    assert last_token(ward) == created and secret not in again.html and again.status == 200
+    assert f"This form was sent before and created token {created['id']}." in again.text
+    assert f"If nobody has it, revoke token {created['id']} below and create another." in again.text
     assert again.form("/people")["key"] != form["key"]
-    went_back = Page(admin.post("/people", data=form | {"name": "bob"}))
-    assert secret_in(went_back) != secret
-    assert made_last(server)["name"] == "bob"
+    changed = Page(admin.post("/people", data=form | {"name": "bob"}))
+    assert secret_in(changed) != secret
+    assert last_token(ward)["name"] == "bob"
 
 
-def test_a_local_link_is_marked_as_local(server):
-    page = send(server.browser(), name="ann", kind="link")
-    assert HERE in page.text and "dowise serve … --url" in page.text
-    assert HERE not in send(server.browser(), name="ann", kind="token").text
+def test_a_local_link_is_marked_as_local(ward):
+    page = invite(ward.browser(), name="ann", kind="link")
+    assert LOCAL_NOTE in page.text and "dowise serve … --url" in page.text
+    assert LOCAL_NOTE not in invite(ward.browser(), name="ann", kind="token").text
 
 
 @pytest.mark.slow
 def test_a_link_has_the_public_address(tmp_path):
-    with running(tmp_path / "ward.db", url="http://ward.example.org") as other:
-        page = send(other.browser(), name="ann", kind="link")
+    with running(tmp_path / "ward.db", url="http://ward.example.org") as server:
+        page = invite(server.browser(), name="ann", kind="link")
         assert secret_in(page).startswith("http://ward.example.org/enter#")
-        assert HERE not in page.text
+        assert LOCAL_NOTE not in page.text
 
 
-def test_forged_forms_and_unknown_numbers_are_refused(server):
-    admin = server.browser()
-    send(admin, name="ann")
-    question = Page(admin.get(f"/people/revoke?id={made_last(server)['id']}"))
-    form = question.form("/revoke")
+def test_forged_forms_and_unknown_numbers_are_refused(ward):
+    admin = ward.browser()
+    invite(admin, name="ann")
+    confirmation = Page(admin.get(f"/people/revoke?id={last_token(ward)['id']}"))
+    form = confirmation.form("/revoke")
     assert admin.post("/people/revoke", data=form | {"csrf": "x"}).status_code == 403
     assert admin.post("/people", data={"name": "ann", "role": "admin"}).status_code == 403
     for number in ("999", "x", "-1", "9" * 30, ""):
@@ -184,6 +178,6 @@ def test_forged_forms_and_unknown_numbers_are_refused(server):
         answer = admin.get("/people/revoke", params={"id": number})
         assert answer.status_code == (422 if number else 303)
     for role in ("read", "tell", "ask"):
-        assert server.browser(role).get("/people").status_code == 403
-        assert server.client(role).post("/people", data={"name": "eve"}).status_code == 403
+        assert ward.browser(role).get("/people").status_code == 403
+        assert ward.client(role).post("/people", data={"name": "eve"}).status_code == 403
     assert admin.get("/people/revoke").headers["location"] == "/people"

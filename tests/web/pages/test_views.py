@@ -1,4 +1,4 @@
-"""A page shows one moment of the journal: one read of the store, and the head of that read."""
+"""A page shows one moment of the journal: it reads the store once, and shows that head."""
 
 import re
 
