@@ -23,15 +23,15 @@ from dowise import Experiment
 from dowise_web import tokens
 
 NAME, PROBLEM = "ward", "task2"
-AT = f"/api/experiments/{NAME}"
+API = f"/api/experiments/{NAME}"
 PAGES = f"/experiments/{NAME}"
 LOOKS = {
-    "status": f"{AT}/status",
-    "status in a context": f'{AT}/status?context={{"C":"1"}}&tolerance=0.01',
+    "status": f"{API}/status",
+    "status in a context": f'{API}/status?context={{"C":"1"}}&tolerance=0.01',
     "the page Now": f"{PAGES}/now",
     "the page What we know": f"{PAGES}/known",
-    "events": f"{AT}/events?limit=50&after={{head}}",
-    "pending": f"{AT}/decisions?status=pending",
+    "events": f"{API}/events?limit=50&after={{head}}",
+    "pending": f"{API}/decisions?status=pending",
 }
 PATIENCE = 120.0  # seconds, for a start and for an answer after a kill
 
@@ -147,7 +147,7 @@ class Client:
         self._asked += 1
         key = f"client {self._number}, {self._asked}"
         body = {"context": {"C": str(self._rng.randrange(2))}}
-        page = await self._send("ask", "POST", f"{AT}/ask", body, {"Idempotency-Key": key})
+        page = await self._send("ask", "POST", f"{API}/ask", body, {"Idempotency-Key": key})
         if page is not None:
             decision |= page.json()
             if decision["id"] in self._heard.asked:
@@ -157,7 +157,7 @@ class Client:
     async def _tell(self, decision, name, value):
         if decision and name not in decision["arm"]:
             body = {"values": {name: value}}
-            if await self._send("tell", "POST", f"{AT}/tell/{decision['id']}", body) is not None:
+            if await self._send("tell", "POST", f"{API}/tell/{decision['id']}", body) is not None:
                 self._heard.told[decision["id"], name] = value
 
     async def _look(self):
@@ -194,7 +194,7 @@ class Client:
         """The stream of the page that this client has open; a browser opens it anew."""
         while True:
             with contextlib.suppress(httpx2.TransportError):
-                async with self._http.stream("GET", f"{AT}/stream") as stream:
+                async with self._http.stream("GET", f"{API}/stream") as stream:
                     async for line in stream.aiter_lines():
                         if line.startswith("data: "):
                             self._heard.streamed += 1

@@ -1,4 +1,4 @@
-"""Who may do what: every endpoint of the API with every role, and without any."""
+"""Every endpoint of the API with every role, and without a token."""
 
 import httpx2
 import pytest
@@ -7,37 +7,37 @@ from dowise_web.tokens import ROLES
 
 pytestmark = pytest.mark.slow  # a server, and every address of it
 
-AT = "/api/experiments/ward%207"
+API = "/api/experiments/ward%207"
 PROBLEM = 'graph = "X -> Y"\nreward = "Y"'
 
-# What each needs. Bodies are such that they are read; what they ask for may be refused (4xx).
-NEEDS = {
+# Bodies are valid; the requests may be refused for other reasons (4xx).
+REQUIRED_ROLES = {
     ("GET", "/api/me"): "read",
     ("GET", "/api/experiments"): "read",
-    ("GET", AT): "read",
-    ("GET", f"{AT}/status"): "read",
-    ("GET", f"{AT}/decisions"): "read",
-    ("GET", f"{AT}/decisions/1"): "read",
-    ("GET", f"{AT}/explain/1"): "read",
-    ("GET", f"{AT}/variable"): "read",
-    ("GET", f"{AT}/formula"): "read",
-    ("GET", f"{AT}/belief"): "read",
-    ("GET", f"{AT}/counted"): "read",
-    ("GET", f"{AT}/history"): "read",
-    ("GET", f"{AT}/events"): "read",
-    ("GET", f"{AT}/audit"): "read",
-    ("GET", f"{AT}/export"): "read",
-    ("GET", f"{AT}/stream"): "read",
-    ("POST", f"{AT}/evaluate"): "read",
-    ("POST", f"{AT}/tell/999"): "tell",
-    ("POST", f"{AT}/amend/999"): "tell",
-    ("POST", f"{AT}/withdraw/999"): "tell",
-    ("POST", f"{AT}/ask"): "ask",
-    ("POST", f"{AT}/ask-many"): "ask",
+    ("GET", API): "read",
+    ("GET", f"{API}/status"): "read",
+    ("GET", f"{API}/decisions"): "read",
+    ("GET", f"{API}/decisions/1"): "read",
+    ("GET", f"{API}/explain/1"): "read",
+    ("GET", f"{API}/variable"): "read",
+    ("GET", f"{API}/formula"): "read",
+    ("GET", f"{API}/belief"): "read",
+    ("GET", f"{API}/counted"): "read",
+    ("GET", f"{API}/history"): "read",
+    ("GET", f"{API}/events"): "read",
+    ("GET", f"{API}/audit"): "read",
+    ("GET", f"{API}/export"): "read",
+    ("GET", f"{API}/stream"): "read",
+    ("POST", f"{API}/evaluate"): "read",
+    ("POST", f"{API}/tell/999"): "tell",
+    ("POST", f"{API}/amend/999"): "tell",
+    ("POST", f"{API}/withdraw/999"): "tell",
+    ("POST", f"{API}/ask"): "ask",
+    ("POST", f"{API}/ask-many"): "ask",
     ("POST", "/api/experiments"): "admin",
-    ("POST", f"{AT}/revise"): "admin",
-    ("POST", f"{AT}/import"): "admin",
-    ("POST", f"{AT}/erase/999"): "admin",
+    ("POST", f"{API}/revise"): "admin",
+    ("POST", f"{API}/import"): "admin",
+    ("POST", f"{API}/erase/999"): "admin",
     ("POST", "/api/preview"): "admin",
     ("POST", "/api/rehearse"): "admin",
     ("GET", "/api/tokens"): "admin",
@@ -45,35 +45,35 @@ NEEDS = {
     ("DELETE", "/api/tokens/999"): "admin",
 }
 BODIES = {
-    f"{AT}/evaluate": {"policy": "do(X1=1)"},
-    f"{AT}/tell/999": {"values": {"Y": 1}},
-    f"{AT}/amend/999": {"values": {"Y": 1}, "reason": "a typing error"},
-    f"{AT}/withdraw/999": {"reason": "moved away"},
-    f"{AT}/ask": {"context": {"C": 1}},
-    f"{AT}/ask-many": {"contexts": [{"C": 1}]},
+    f"{API}/evaluate": {"policy": "do(X1=1)"},
+    f"{API}/tell/999": {"values": {"Y": 1}},
+    f"{API}/amend/999": {"values": {"Y": 1}, "reason": "a typing error"},
+    f"{API}/withdraw/999": {"reason": "moved away"},
+    f"{API}/ask": {"context": {"C": 1}},
+    f"{API}/ask-many": {"contexts": [{"C": 1}]},
     "/api/experiments": {"name": "ward 7", "problem": PROBLEM, "policy": "ucb"},
-    f"{AT}/revise": {"reason": "none"},
-    f"{AT}/import": {"records": []},
-    f"{AT}/erase/999": {"reason": "asked to"},
+    f"{API}/revise": {"reason": "none"},
+    f"{API}/import": {"records": []},
+    f"{API}/erase/999": {"reason": "asked to"},
     "/api/preview": {"problem": PROBLEM},
     "/api/rehearse": {"problem": PROBLEM, "horizon": 2, "worlds": 1},
     "/api/tokens": {"role": "read", "name": "a new one"},
 }
 OPEN = {"/health"}
-CASES = [*NEEDS]
+CASES = [*REQUIRED_ROLES]
 
 
 @pytest.fixture(scope="module")
 def clients(ward):
-    first = ward.client("ask").post(f"{AT}/ask", json={"context": {"C": 1}})
+    first = ward.client("ask").post(f"{API}/ask", json={"context": {"C": 1}})
     assert first.json()["id"] == 1
     return {role: ward.client(role) for role in ROLES}
 
 
-def sent(client, method, path, **more):
-    """The answer; of a stream only its head."""
+def send(client, method, path, **options):
+    """Send a request; of a stream only the head is read."""
     body = BODIES.get(path) if method == "POST" else None
-    with client.stream(method, path, json=body, **more) as answer:
+    with client.stream(method, path, json=body, **options) as answer:
         if not answer.headers["content-type"].startswith("text/event-stream"):
             answer.read()
         return answer
@@ -82,8 +82,8 @@ def sent(client, method, path, **more):
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("method", "path"), CASES)
 def test_endpoints_require_a_role(clients, method, path, role):
-    answer = sent(clients[role], method, path, timeout=120)  # rehearsals take long
-    needed = NEEDS[method, path]
+    answer = send(clients[role], method, path, timeout=120)  # rehearsals take long
+    needed = REQUIRED_ROLES[method, path]
     if ROLES.index(role) >= ROLES.index(needed):
         assert answer.status_code not in (401, 403) and answer.status_code < 500, answer.text
     else:
@@ -96,15 +96,15 @@ def test_endpoints_require_a_role(clients, method, path, role):
 def test_requests_without_a_token_learn_nothing(ward, method, path):
     client = httpx2.Client(base_url=ward.address)
     with client:
-        known = sent(client, method, path)
+        existing = send(client, method, path)
         unknown = client.request(method, path.replace("ward%207", "ward%208"))
         garbage = client.request(
             method, path, content=b"{", headers={"Content-Type": "application/json"}
         )
-    for answer in (known, unknown, garbage):
+    for answer in (existing, unknown, garbage):
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"] == "Bearer"
-        assert answer.json() == known.json()  # whether it is there, and whether it can be read
+        assert answer.json() == existing.json()  # whether it exists and is valid or not
 
 
 @pytest.mark.parametrize("path", ["/", "/new", "/experiments/ward%207/now", "/whatever", "/logout"])
@@ -117,7 +117,7 @@ def test_pages_redirect_to_the_login_page(ward, path):
 
 def test_the_table_of_roles_is_complete(ward):
     description = httpx2.get(f"{ward.address}/api/openapi.json").json()
-    there = {
+    described = {
         (method.upper(), path.replace("{name}", "ward%207").replace("{id}", "N"))
         for path, methods in description["paths"].items()
         for method in methods
@@ -125,6 +125,6 @@ def test_the_table_of_roles_is_complete(ward):
     }
     tested = {
         (method, path.replace("/999", "/N").removesuffix("/1") + "/N" * path.endswith("/1"))
-        for method, path in NEEDS
+        for method, path in REQUIRED_ROLES
     }
-    assert there == tested
+    assert described == tested

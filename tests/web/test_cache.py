@@ -15,7 +15,7 @@ from dowise_web.limits import FairLimiter
 
 
 def view_at(number):
-    """A stand-in for the view of an experiment with so many events."""
+    """Return a stub of the view of an experiment with this number of events."""
     return SimpleNamespace(name="ward", head=Head(number, f"{number:064x}"))
 
 
@@ -26,7 +26,7 @@ async def settle():
 
 
 def run(test):
-    """Run a coroutine function with a cache, and let nothing wait for ever."""
+    """Run a coroutine function with a cache, and a timeout."""
 
     async def limited():
         await asyncio.wait_for(test(ResultCache(FairLimiter())), 20)
@@ -34,25 +34,25 @@ def run(test):
     asyncio.run(limited())
 
 
-class Held:
-    """A computation that ends when the test lets it."""
+class PausedComputation:
+    """A computation that ends when the test allows it."""
 
     def __init__(self):
-        self.go, self.heads = threading.Event(), []
+        self.may_end, self.heads = threading.Event(), []
 
     def __call__(self, view):
         self.heads.append(view.head.number)
-        assert self.go.wait(10)
+        assert self.may_end.wait(10)
         return view.head.number
 
 
 def test_requests_for_the_same_view_share_one_computation():
     async def test(results):
-        held = Held()
+        held = PausedComputation()
         tasks = [asyncio.create_task(results.get(view_at(3), "x", held, i)) for i in range(5)]
         await settle()
         assert len(held.heads) == 1 and results.waiting.total() == 4
-        held.go.set()
+        held.may_end.set()
         assert [result for _, result in await asyncio.gather(*tasks)] == [3] * 5
         assert (await results.get(view_at(3), "x", held, 1))[1] == 3 and len(held.heads) == 1
 
@@ -68,14 +68,14 @@ def test_a_later_view_is_computed_again():
     run(test)
 
 
-def test_requests_that_waited_share_a_computation_of_the_newest_view():
+def test_waiting_requests_share_a_computation_of_the_newest_view():
     async def test(results):
-        held = Held()
+        held = PausedComputation()
         first = asyncio.create_task(results.get(view_at(1), "x", held, 1))
         await settle()
         others = [asyncio.create_task(results.get(view_at(n), "x", held, 1)) for n in (2, 4, 3)]
         await settle()
-        held.go.set()
+        held.may_end.set()
         assert (await first)[1] == 1
         assert [result for _, result in await asyncio.gather(*others)] == [4, 4, 4]
         assert held.heads == [1, 4]
@@ -83,14 +83,14 @@ def test_requests_that_waited_share_a_computation_of_the_newest_view():
     run(test)
 
 
-def test_an_exact_result_is_of_the_very_view():
+def test_an_exact_result_belongs_to_the_requested_view():
     async def test(results):
-        held = Held()
+        held = PausedComputation()
         first = asyncio.create_task(results.get(view_at(5), "x", held, 1))
         await settle()
         exact = asyncio.create_task(results.get(view_at(4), "x", held, 1, is_exact=True))
         await settle()
-        held.go.set()
+        held.may_end.set()
         assert (await first)[1] == 5
         view, result = await exact
         assert view.head.number == result == 4
@@ -108,20 +108,20 @@ def test_a_failure_is_not_cached():
     run(test)
 
 
-def test_few_short_computations_run_together_and_few_results_are_kept(monkeypatch):
+def test_short_computations_and_results_are_limited(monkeypatch):
     monkeypatch.setattr(cache, "MAX_SHORT_JOBS", 1)
     monkeypatch.setattr(cache, "MAX_RESULTS", 2)
 
     async def test(results):
-        held, other = Held(), Held()
-        other.go.set()
+        held, other = PausedComputation(), PausedComputation()
+        other.may_end.set()
         tasks = [
             asyncio.create_task(results.get(view_at(1), key, compute, 1))
             for key, compute in (("x", held), ("y", other))
         ]
         await settle()
         assert held.heads and not other.heads
-        held.go.set()
+        held.may_end.set()
         await asyncio.gather(*tasks)
         for key in "abc":
             await results.get(view_at(1), key, lambda _: 1, 1)
@@ -130,9 +130,9 @@ def test_few_short_computations_run_together_and_few_results_are_kept(monkeypatc
     run(test)
 
 
-def test_a_principal_has_few_waiting_requests():
+def test_waiting_requests_are_limited_per_principal():
     async def test(results):
-        held = Held()
+        held = PausedComputation()
         tasks = [
             asyncio.create_task(results.get(view_at(1), "x", held, 7))
             for _ in range(cache.MAX_WAITING_PER_PRINCIPAL + 1)
@@ -141,7 +141,7 @@ def test_a_principal_has_few_waiting_requests():
         with pytest.raises(RefusedError) as refused:
             await results.get(view_at(1), "x", held, 7)
         assert refused.value.status == 429 and refused.value.code == "too-many-requests"
-        held.go.set()
+        held.may_end.set()
         await asyncio.gather(*tasks)
         assert not results.waiting
 
@@ -155,7 +155,7 @@ def test_a_principal_with_a_free_slot_lends_it_to_a_shared_job():
     """Principal 1 runs A and waits for B; principal 2 wants B as well, and has a free slot."""
 
     async def test(results):
-        held = Held()
+        held = PausedComputation()
         a = asyncio.create_task(results.get(view_at(1), "A", held, 1, is_long=True))
         await settle()
         first = asyncio.create_task(results.get(view_at(1), "B", lambda _: "B", 1, is_long=True))
@@ -163,17 +163,17 @@ def test_a_principal_with_a_free_slot_lends_it_to_a_shared_job():
         assert not first.done()
         second = await results.get(view_at(1), "B", lambda _: "other", 2, is_long=True)
         assert second[1] == "B" and (await first)[1] == "B" and not a.done()
-        held.go.set()
+        held.may_end.set()
         assert (await a)[1] == 1
 
     run(test)
 
 
-def test_a_job_that_gets_no_slot_in_time_fails_for_all_who_wait(monkeypatch):
+def test_a_job_without_a_slot_fails_for_all_waiting_requests(monkeypatch):
     monkeypatch.setattr("dowise_web.limits.SLOT_TIMEOUT", 0.1)
 
     async def test(results):
-        held = Held()
+        held = PausedComputation()
         a = asyncio.create_task(results.get(view_at(1), "A", held, 1, is_long=True))
         await settle()
         tasks = [
@@ -183,7 +183,7 @@ def test_a_job_that_gets_no_slot_in_time_fails_for_all_who_wait(monkeypatch):
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(isinstance(error, UnavailableError) for error in outcomes)
         assert {error.code for error in outcomes} == {"server-busy"}
-        held.go.set()
+        held.may_end.set()
         await a
         assert not results.unfinished()
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-AT = "/api/experiments/ward%207"
+API = "/api/experiments/ward%207"
 JSON = {"Content-Type": "application/json"}
 INVALID = {
     "not an object": ("ask", [1], "body"),
@@ -32,7 +32,7 @@ def admin(ward):
 
 @pytest.mark.parametrize(("verb", "body", "field"), INVALID.values(), ids=INVALID)
 def test_an_invalid_body_names_the_field(admin, verb, body, field):
-    response = admin.post(f"{AT}/{verb}", content=json.dumps(body), headers=JSON)
+    response = admin.post(f"{API}/{verb}", content=json.dumps(body), headers=JSON)
     problem = response.json()
     assert response.status_code == 422 and problem["code"] == "invalid-request"
     assert problem["detail"].startswith(f"{field}: ") and problem["errors"][0]["code"]
@@ -40,15 +40,15 @@ def test_an_invalid_body_names_the_field(admin, verb, body, field):
 
 def test_too_many_arms_name_their_number(admin):
     body = {"contexts": [None] * 1000, "allowed": ["do()"] * 101}
-    detail = admin.post(f"{AT}/ask-many", json=body).json()["detail"]
+    detail = admin.post(f"{API}/ask-many", json=body).json()["detail"]
     assert detail == "body: 101 arms are too many for 1,000 contexts"
 
 
 def test_a_body_that_is_not_json(admin):
-    response = admin.post(f"{AT}/ask", content=b'{"context":', headers=JSON)
+    response = admin.post(f"{API}/ask", content=b'{"context":', headers=JSON)
     assert response.json()["errors"][0]["code"] == "json_invalid"
     plain = {"Content-Type": "text/plain"}
-    response = admin.post(f"{AT}/ask", content=b"context=1", headers=plain)
+    response = admin.post(f"{API}/ask", content=b"context=1", headers=plain)
     assert "Content-Type: application/json" in response.json()["detail"]
 
 
@@ -63,5 +63,5 @@ def test_a_body_that_is_not_json(admin):
     ],
 )
 def test_an_invalid_query_names_the_parameter(admin, query, detail):
-    problem = admin.get(f"{AT}/{query}").json()
+    problem = admin.get(f"{API}/{query}").json()
     assert problem["code"] == "invalid-request" and problem["detail"].startswith(detail)

@@ -16,7 +16,7 @@ from dowise.policies import registry as own
 
 pytestmark = pytest.mark.slow  # each spoils a store of its own
 
-AT = "/api/experiments/ward%207"
+API = "/api/experiments/ward%207"
 LOOKS = ["", "/status", "/decisions", "/decisions/1", "/explain/1", "/history", "/events", "/audit",
          "/export", "/belief", "/counted", "/graph.svg"]  # fmt: skip
 PAGES = ["/", "/?all", "/new", "/tokens", "/experiments/ward%207/now",
@@ -50,8 +50,8 @@ def answers(ward, client=None, browser=None):
     bodies = {"/ask": {"context": {"C": 1}}, "/tell/1": {"values": {"Z": 1}},
               "/withdraw/1": {"reason": "x"},
               "/revise": {"policy": "ucb", "reason": "x"}}  # fmt: skip
-    yield from (client.get(f"{AT}{path}") for path in LOOKS)
-    yield from (client.post(f"{AT}{path}", json=body) for path, body in bodies.items())
+    yield from (client.get(f"{API}{path}") for path in LOOKS)
+    yield from (client.post(f"{API}{path}", json=body) for path, body in bodies.items())
     yield client.get("/api/experiments")
     yield client.get("/api/tokens")
     yield client.post("/api/tokens", json={"role": "read", "name": "new"})
@@ -139,12 +139,12 @@ def test_write_errors_are_reported(ward, monkeypatch, name):
         raise error
 
     monkeypatch.setattr("dowise.experiment.storage.sqlite.SqliteStorage.commit", fail)
-    answer = client.post(f"{AT}/ask", json={"context": {"C": 1}})
+    answer = client.post(f"{API}/ask", json={"context": {"C": 1}})
     assert answer.status_code == 503
     assert answer.headers["content-type"] == "application/problem+json"
     tells_no_place(ward, answer)
     monkeypatch.undo()
-    assert client.post(f"{AT}/ask", json={"context": {"C": 1}}).status_code == 200
+    assert client.post(f"{API}/ask", json={"context": {"C": 1}}).status_code == 200
 
 
 def test_system_errors_are_not_quoted(ward, monkeypatch):
@@ -175,7 +175,7 @@ def test_a_failing_custom_policy_is_a_server_error(ward, monkeypatch, tmp_path, 
     monkeypatch.setattr(own, "_MODULES", {})
     dowise.policies.import_policies("broken_one")
     body = {"policy": "broken_one:Broken", "options": {"secret": "x"}, "reason": "try"}
-    answer = ward.client().post(f"{AT}/revise", json=body)
+    answer = ward.client().post(f"{API}/revise", json=body)
     assert answer.status_code == 500 and "log" in answer.json()["detail"]
     assert "/srv/own" not in answer.text and "broken_one.py" not in answer.text
     assert "/srv/own" in caplog.text

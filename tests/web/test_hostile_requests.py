@@ -10,7 +10,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from xml.etree import ElementTree
 
 import pytest
-from support.hostile_requests import AT, CORPUS, MARK
+from support.hostile_requests import CORPUS, MARK, API
 from support.servers import running
 from web.test_security import raw, status
 
@@ -73,7 +73,7 @@ def answer_to(ward, hostile):
     pytest.param(one, id=one.name, marks=[pytest.mark.slow] * one.is_slow) for one in CORPUS
 ])  # fmt: skip
 def test_a_hostile_request_is_refused(ward, listening, hostile):
-    before, modules = ward.admin.get(AT).json()["head"], {*sys.modules}
+    before, modules = ward.admin.get(API).json()["head"], {*sys.modules}
     code, head, text = answer_to(ward, hostile)
     assert code in hostile.answers, (code, text[:500])
     assert hostile.says in text and len(text) < 100_000
@@ -82,7 +82,7 @@ def test_a_hostile_request_is_refused(ward, listening, hostile):
         assert "content-type: application/problem+json" in head
         assert json.loads(text)["detail"]
     if code >= 400:
-        assert ward.admin.get(AT).json()["head"] == before
+        assert ward.admin.get(API).json()["head"] == before
     assert not any(MARK in name for name in {*sys.modules} - modules)
     assert not listening
     assert "root:" not in text  # of /etc/passwd

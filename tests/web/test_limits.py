@@ -17,7 +17,7 @@ def run(test):
     asyncio.run(limited())
 
 
-def test_one_principal_leaves_a_slot_and_places_for_others():
+def test_a_principal_leaves_slots_for_others():
     async def test(limiter):
         tickets = [limiter.enqueue(1) for _ in range(4)]
         assert limiter.running == tickets[:1] and limiter.queue == tickets[1:]
@@ -53,7 +53,7 @@ def test_the_queue_is_limited():
     run(test)
 
 
-def test_a_job_that_waited_too_long_leaves_the_queue(monkeypatch):
+def test_a_job_that_times_out_leaves_the_queue(monkeypatch):
     monkeypatch.setattr(limits, "SLOT_TIMEOUT", 0.01)
 
     async def test(limiter):

@@ -1,4 +1,4 @@
-"""What is said of errors names no place of the store, and says all the rest as it was."""
+"""Messages of the registry do not name the location of the store."""
 
 import pytest
 
@@ -14,16 +14,16 @@ def registry_at(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["a", "ward"])
 def test_a_store_named_like_a_word_does_not_change_messages(registry_at, tmp_path, name):
-    said = "there is no decision 9 in a ward: none was made yet"
-    found = registry_at(name)
-    assert found.redact(said) == said
-    assert str(tmp_path) not in found.redact(f"{tmp_path / name} can't be read")
+    message = "there is no decision 9 in a ward: none was made yet"
+    registry = registry_at(name)
+    assert registry.redact(message) == message
+    assert str(tmp_path) not in registry.redact(f"{tmp_path / name} can't be read")
 
 
 @pytest.mark.parametrize("name", ["ward.db", "./ward", "../ward.db"])
 def test_paths_of_the_store_are_redacted(registry_at, tmp_path, name):
-    said = registry_at(name).redact(f"{name} in {tmp_path} and {(tmp_path / name).resolve()}")
-    assert "ward" not in said and str(tmp_path) not in said
+    message = registry_at(name).redact(f"{name} in {tmp_path} and {(tmp_path / name).resolve()}")
+    assert "ward" not in message and str(tmp_path) not in message
 
 
 PRIVATE = ("127.0.0.1", "port 1", "annette", "trials", "postgresql", "s3cret")
@@ -50,6 +50,8 @@ def test_only_the_log_names_the_database(ward, monkeypatch, caplog):
 
 
 def test_errors_of_a_file_are_reported_and_logged(registry_at, caplog):
-    said = registry_at("ward.db").redact("ward.db: can't write to 'a': the disk is full: make room")
-    assert said == "the store: can't write to 'a': the disk is full: make room"
+    message = registry_at("ward.db").redact(
+        "ward.db: can't write to 'a': the disk is full: make room"
+    )
+    assert message == "the store: can't write to 'a': the disk is full: make room"
     assert "the disk is full" in caplog.text

@@ -19,7 +19,7 @@ from dowise_web.settings import Settings
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
-AT = "/api/experiments/ward%207"
+API = "/api/experiments/ward%207"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def raw(ward, *parts, pause=0.0):
         return came
 
 
-def head_of(ward, admin, method="POST", path=f"{AT}/ask", **more):
+def head_of(ward, admin, method="POST", path=f"{API}/ask", **more):
     """The head of a request, without its last line."""
     lines = {
         "Host": ward.address.removeprefix("http://"),
@@ -66,7 +66,7 @@ def status(came):
 )  # fmt: skip
 def test_foreign_hosts_are_refused(admin, host):
     """A name elsewhere that was pointed at this machine (DNS rebinding)."""
-    for path in ("/health", "/login", f"{AT}/status", "/static/dowise.css"):
+    for path in ("/health", "/login", f"{API}/status", "/static/dowise.css"):
         answer = admin.get(path, headers={"Host": host})
         assert answer.status_code == 421
         assert answer.headers["content-type"] == "application/problem+json"
@@ -87,7 +87,7 @@ def test_foreign_origins_are_refused(ward, admin, origin):
     browser = ward.browser()
     for client in (admin, browser):
         sent = {**headers, "Sec-Fetch-Site": "cross-site"}
-        assert client.post(f"{AT}/ask", json={}, headers=sent).status_code == 403
+        assert client.post(f"{API}/ask", json={}, headers=sent).status_code == 403
         assert client.get("/api/me", headers=sent).status_code == 403
 
 
@@ -96,7 +96,7 @@ def test_cross_site_requests_are_refused(ward, admin, site):
     """Another port of this machine is the same site, and still another's."""
     for client in (admin, ward.browser()):
         client.headers.pop("Origin", None)
-        answer = client.post(f"{AT}/ask", json={}, headers={"Sec-Fetch-Site": site})
+        answer = client.post(f"{API}/ask", json={}, headers={"Sec-Fetch-Site": site})
         assert answer.status_code == 403
     secret = {"secret": ward.token("admin")}
     answer = httpx2.post(f"{ward.address}/login", data=secret, headers={"Sec-Fetch-Site": site})
@@ -117,15 +117,15 @@ def test_own_forms_with_a_null_origin_are_accepted(ward):
 def test_large_bodies_are_refused(ward, admin):
     limit = ward.server.settings.body_limit
     for size in (limit + 1, 3 * limit):
-        answer = admin.post(f"{AT}/ask", content=b" " * size)
+        answer = admin.post(f"{API}/ask", content=b" " * size)
         assert answer.status_code == 413 and f"{limit:,}" in answer.json()["detail"]
-    answer = admin.post(f"{AT}/ask", content=b"{" + b" " * (limit - 2) + b"}")
+    answer = admin.post(f"{API}/ask", content=b"{" + b" " * (limit - 2) + b"}")
     assert answer.status_code == 422  # is read, and lacks a context
 
 
 def test_chunked_bodies_are_limited(ward, admin):
     limit = ward.server.settings.body_limit
-    answer = admin.post(f"{AT}/ask", content=(b" " * 65536 for _ in range(limit // 65536 + 2)))
+    answer = admin.post(f"{API}/ask", content=(b" " * 65536 for _ in range(limit // 65536 + 2)))
     assert answer.status_code == 413
     answer = httpx2.post(f"{ward.address}/login", content=(b"x" * 65536 for _ in range(40)),
                          headers={"Content-Type": "application/x-www-form-urlencoded"})  # fmt: skip
@@ -153,11 +153,11 @@ def test_no_second_request_is_smuggled_in_a_body(ward, admin):
 
 def test_sparse_tables_are_refused_before_they_fill_the_memory(admin):
     rows = [{f"a{i}": 1} for i in range(5_000)]
-    answer = admin.post(f"{AT}/import", json={"records": rows})
+    answer = admin.post(f"{API}/import", json={"records": rows})
     assert answer.status_code == 422 and "are too many" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("path", ["/login", "/logout", "/new", f"{AT}/ask", f"{AT}/import"])
+@pytest.mark.parametrize("path", ["/login", "/logout", "/new", f"{API}/ask", f"{API}/import"])
 def test_uploads_are_refused_before_they_are_parsed(ward, path, monkeypatch):
     from starlette.formparsers import MultiPartParser
 
@@ -219,11 +219,11 @@ def test_long_queries_leave_threads_for_other_requests(ward, admin, monkeypatch)
     with ThreadPoolExecutor(50) as threads:
         try:
             answers = [
-                threads.submit(client.get, f"{AT}/audit?head={number}")
+                threads.submit(client.get, f"{API}/audit?head={number}")
                 for number, client in enumerate(clients)
             ]
             time.sleep(0.5)
-            assert admin.get(f"{AT}/status").status_code == 200  # while the others wait
+            assert admin.get(f"{API}/status").status_code == 200  # while the others wait
         finally:
             go.set()
         assert [answer.result().status_code for answer in answers].count(503) >= 30
@@ -235,8 +235,8 @@ def test_long_queries_leave_threads_for_other_requests(ward, admin, monkeypatch)
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory):
     """A server of little patience."""
-    with running(tmp_path_factory.mktemp("strict") / "ward.db", rate=1.0, failures=0.1) as found:
-        yield found
+    with running(tmp_path_factory.mktemp("strict") / "ward.db", rate=1.0, failures=0.1) as server:
+        yield server
 
 
 def test_requests_are_rate_limited_per_principal(strict):
@@ -271,7 +271,7 @@ HEADERS = {
 
 
 def answers_of_every_kind(ward, admin, monkeypatch):
-    tag = admin.get(f"{AT}/status").headers["etag"]
+    tag = admin.get(f"{API}/status").headers["etag"]
     monkeypatch.setattr(ward.registry, "names", lambda: 1 / 0)
     yield 500, admin.get("/api/experiments")
     yield 500, ward.browser().get("/?all")
@@ -282,7 +282,7 @@ def answers_of_every_kind(ward, admin, monkeypatch):
     yield 200, admin.get("/api/me")
     yield 200, admin.get("/login")
     yield 200, admin.get("/static/dowise.css")
-    yield 304, admin.get(f"{AT}/status", headers={"If-None-Match": tag})
+    yield 304, admin.get(f"{API}/status", headers={"If-None-Match": tag})
     yield 303, httpx2.get(f"{ward.address}/")
     yield 307, admin.get("/login/")
     yield 401, httpx2.get(f"{ward.address}/api/me")
@@ -292,9 +292,9 @@ def answers_of_every_kind(ward, admin, monkeypatch):
     yield 404, admin.get("/api/nothing")
     yield 405, admin.put("/api/me")
     yield 405, admin.post("/static/dowise.css")
-    yield 413, admin.post(f"{AT}/ask", content=b" " * 2_000_000)
+    yield 413, admin.post(f"{API}/ask", content=b" " * 2_000_000)
     yield 421, admin.get("/", headers={"Host": "evil.example"})
-    yield 422, admin.post(f"{AT}/ask", json=7)
+    yield 422, admin.post(f"{API}/ask", json=7)
 
 
 def test_every_response_has_the_security_headers(ward, admin, monkeypatch):
@@ -331,11 +331,11 @@ def test_the_log_contains_no_secrets_and_no_queries(ward, admin, caplog):
     token = admin.headers["Authorization"].removeprefix("Bearer ")
     with caplog.at_level(logging.INFO):
         browser = ward.browser()
-        browser.get(f"{AT}/status", params={"context": '{"C": "asked-for"}'})
-        admin.get(f"{AT}/events?search=asked-for")
-        admin.post(f"{AT}/ask", json={"context": {"C": "asked-for"}})
+        browser.get(f"{API}/status", params={"context": '{"C": "asked-for"}'})
+        admin.get(f"{API}/events?search=asked-for")
+        admin.post(f"{API}/ask", json={"context": {"C": "asked-for"}})
         admin.post(
-            f"{AT}/ask", json={"context": {"C": 1}}, headers={"Idempotency-Key": "asked-for"}
+            f"{API}/ask", json={"context": {"C": 1}}, headers={"Idempotency-Key": "asked-for"}
         )
         httpx2.post(f"{ward.address}/login", data={"secret": f"{token}asked-for"})
         httpx2.get(f"{ward.address}/api/me", headers={"Authorization": "Bearer asked-for"})
@@ -343,7 +343,7 @@ def test_the_log_contains_no_secrets_and_no_queries(ward, admin, caplog):
         assert wait_until(lambda: len(of_ours(caplog)) >= 7)
     ours = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
     text = "\n".join(ours)
-    assert f"GET {AT}/status 422" in text
+    assert f"GET {API}/status 422" in text
     assert "asked-for" not in text and "dowise_" not in text
     assert browser.cookies and not any(value in text for value in browser.cookies.values())
 
@@ -366,5 +366,5 @@ def test_unexpected_errors_are_only_logged(ward, admin, caplog, monkeypatch):
 def test_upgrades_to_other_protocols_are_ignored(ward, admin):
     more = {"Upgrade": "websocket", "Connection": "Upgrade, close", "Sec_WebSocket_Version": "13"}
     key = {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ=="}
-    came = raw(ward, head_of(ward, admin, "GET", f"{AT}/stream/none", **more, **key))
+    came = raw(ward, head_of(ward, admin, "GET", f"{API}/stream/none", **more, **key))
     assert status(came) == 404

@@ -1,4 +1,4 @@
-"""The server as a whole: it starts, it answers, it ends."""
+"""A running server: health, a whole round, variables and formulas."""
 
 import httpx2
 

@@ -1,4 +1,4 @@
-"""`dowise serve` as a program: how it begins, how it ends, and what it refuses to begin with."""
+"""The command `dowise serve`: start, stop, TLS, and options that it refuses."""
 
 import contextlib
 import json
@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 
 import httpx2
 import pytest
@@ -16,23 +17,24 @@ from support import processes as programs
 
 from dowise import Experiment, load_problem
 from dowise.cli.main import main
+from dowise_web import tokens
 
 pytestmark = pytest.mark.slow  # each starts a process
 
-SECONDS = 90  # to begin, on a busy machine that has to compile
+START_TIMEOUT = 90  # seconds, on a busy machine that has to compile
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    found = tmp_path_factory.mktemp("stores") / "ward.db"
-    with Experiment.create(found, "ward 7", load_problem("task2"), "ucb", seed=7):
+    path = tmp_path_factory.mktemp("stores") / "ward.db"
+    with Experiment.create(path, "ward 7", load_problem("task2"), "ucb", seed=7):
         pass
-    return found
+    return path
 
 
 @contextlib.contextmanager
 def serving(*arguments):
-    """The process, and what it printed as JSON."""
+    """Start the command; yield the process and the JSON that it prints."""
     process = programs.start_python("-m", "dowise", "serve", *arguments, "--json")
     try:
         printed = ""
@@ -46,31 +48,31 @@ def serving(*arguments):
         programs.kill_session(process)
 
 
-def is_up(page, **more):
+def is_up(page, **options):
     def answers():
         with contextlib.suppress(httpx2.TransportError):
-            return httpx2.get(f"{page['url']}/health", **more).status_code == 200
+            return httpx2.get(f"{page['url']}/health", **options).status_code == 200
         return False
 
-    return programs.wait_until(answers, SECONDS)
+    return programs.wait_until(answers, START_TIMEOUT)
 
 
-def stream_of(page):
-    """A line over which a stream comes, signed in by the link."""
+def open_stream(page):
+    """Sign in by the link, and return a connection with an open stream."""
     address = page["url"]
     secret = page["link"].partition("#")[2]
     entered = httpx2.post(f"{address}/enter", data={"secret": secret}, headers={"Origin": address})
     cookie = entered.headers["set-cookie"].partition(";")[0]
     host, _, port = address.removeprefix("http://").partition(":")
-    line = socket.create_connection((host, int(port)))
+    connection = socket.create_connection((host, int(port)))
     lines = ("GET /api/experiments/ward%207/stream HTTP/1.1", f"Host: {host}:{port}",
              f"Cookie: {cookie}", "", "")  # fmt: skip
-    line.sendall("\r\n".join(lines).encode())
-    line.settimeout(20)
-    came = b""
-    while b"event: head" not in came:
-        came += line.recv(4096)
-    return line
+    connection.sendall("\r\n".join(lines).encode())
+    connection.settimeout(20)
+    received = b""
+    while b"event: head" not in received:
+        received += connection.recv(4096)
+    return connection
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -78,16 +80,16 @@ def test_a_signal_stops_the_server_despite_open_streams(store, number):
     with serving(store, "--port", 0) as (process, page):
         assert is_up(page)
         assert page["url"].startswith("http://127.0.0.1:") and not page["url"].endswith(":0")
-        line = stream_of(page)
+        connection = open_stream(page)
         process.send_signal(number)
-        assert process.wait(20) == 128 + number  # a stream by itself would go on for ever
+        assert process.wait(20) == 128 + number  # a stream alone would never end
         assert programs.wait_until(lambda: not programs.living_processes(process), 5), (
             "a child is left"
         )
-        line.close()
-        said = process.stderr.read()
-        assert "Traceback" not in said and page["link"].partition("#")[2] not in said
-        assert process.stdout.read().strip() == ""  # one document, and nothing after it
+        connection.close()
+        log = process.stderr.read()
+        assert "Traceback" not in log and page["link"].partition("#")[2] not in log
+        assert process.stdout.read().strip() == ""  # one document only
 
 
 def test_a_port_in_use_is_refused(store):
@@ -110,9 +112,11 @@ def test_a_store_is_created_only_with_create(tmp_path):
 def test_a_missing_extra_is_named():
     code = ("import sys; sys.modules['uvicorn'] = None; sys.argv = ['dowise', 'serve', 'x.db'];"
             "from dowise.cli.main import main; main()")  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "pip install 'dowise[web]'" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 2 and "pip install 'dowise[web]'" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_the_log_contains_no_query_and_no_secret(store):
@@ -121,9 +125,9 @@ def test_the_log_contains_no_query_and_no_secret(store):
         httpx2.get(f"{page['url']}/login?asked-for=1")
         httpx2.get(f"{page['url']}/api/me", headers={"Authorization": "Bearer asked-for"})
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=15)[1]
-    assert "GET /login 200" in said and "GET /api/me 401" in said
-    assert "asked-for" not in said and "dowise_" not in said
+        log = process.communicate(timeout=15)[1]
+    assert "GET /login 200" in log and "GET /api/me 401" in log
+    assert "asked-for" not in log and "dowise_" not in log
 
 
 def certificate(folder):
@@ -162,15 +166,15 @@ def test_invalid_certificates_are_refused(store, tmp_path):
     (tmp_path / "no.pem").write_text("no certificate")
     (tmp_path / "other").mkdir()
     other = certificate(tmp_path / "other")[1]
-    for given in ((tmp_path / "no.pem", key), (chain, tmp_path / "no.pem"), (chain, other)):
-        files = ["--certificate", str(given[0]), "--key", str(given[1])]
+    for pair in ((tmp_path / "no.pem", key), (chain, tmp_path / "no.pem"), (chain, other)):
+        files = ["--certificate", str(pair[0]), "--key", str(pair[1])]
         result = CliRunner().invoke(main, ["serve", str(store), "--port", "0", *files])
         assert result.exit_code == 2 and "can't be used for TLS" in result.stderr
         assert result.stdout == ""
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("options", "message"),
     [
         (["--host", "0.0.0.0"], "unencrypted"),
         (["--host", "::"], "unencrypted"),
@@ -189,10 +193,10 @@ def test_invalid_certificates_are_refused(store, tmp_path):
         (["--host", "", "--plain-http"], "the host is empty"),
     ],
 )
-def test_unsafe_and_invalid_options_are_refused(store, given, says, monkeypatch, tmp_path):
+def test_unsafe_and_invalid_options_are_refused(store, options, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, ["serve", str(store), "--port", "0", *given])
-    assert result.exit_code == 2 and says in result.stderr, result.output
+    result = CliRunner().invoke(main, ["serve", str(store), "--port", "0", *options])
+    assert result.exit_code == 2 and message in result.stderr, result.output
     assert result.stdout == "" and not [*tmp_path.iterdir()]
 
 
@@ -200,3 +204,35 @@ def test_unsafe_and_invalid_options_are_refused(store, given, says, monkeypatch,
 def test_urls_of_servers_are_refused_as_stores(url):
     result = CliRunner().invoke(main, ["serve", url])
     assert result.exit_code == 2 and "is already served" in result.stderr
+
+
+def connect(port):
+    """Return a connection to the server once it accepts them."""
+    with contextlib.suppress(ConnectionRefusedError):
+        return socket.create_connection(("127.0.0.1", port), timeout=20)
+    return None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_requests_in_progress_finish(tmp_path, number):
+    store, body = tmp_path / "ward.db", b'{"context": {}}'
+    with Experiment.create(store, "ward", load_problem("task1"), "ucb", seed=7) as experiment:
+        secret = tokens.create_token(experiment._journal.storage, "ask", "Ann").secret
+    with serving(store, "--port", 0) as (process, page):
+        port = int(page["url"].rpartition(":")[2])
+        connection = programs.wait_until(lambda: connect(port), 20)
+        head = (
+            f"POST /api/experiments/ward/ask HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+            f"Authorization: Bearer {secret}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        connection.sendall(head.encode() + body[:3])
+        time.sleep(0.3)
+        process.send_signal(number)
+        time.sleep(0.7)
+        connection.sendall(body[3:])
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        connection.close()
+        assert process.wait(20) == 128 + number
+    with Experiment.open(store) as experiment:
+        assert experiment.counts()["asked"] == 1

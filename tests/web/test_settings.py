@@ -1,4 +1,4 @@
-"""Under which names a server is known."""
+"""Hosts and origins under which a server is known."""
 
 from dowise_web.settings import Settings
 
@@ -17,5 +17,5 @@ def test_origins_behind_a_proxy_need_tls():
 def test_only_the_default_port_may_be_left_out():
     assert Settings(host="10.1.2.3", port=80).hosts == {"10.1.2.3:80", "10.1.2.3"}
     assert Settings(host="10.1.2.3", port=443).hosts == {"10.1.2.3:443"}
-    usual = Settings(url="https://ward.example.org:443", host="10.1.2.3")
-    assert usual.origins == {"https://ward.example.org:443", "https://ward.example.org"}
+    default_port = Settings(url="https://ward.example.org:443", host="10.1.2.3")
+    assert default_port.origins == {"https://ward.example.org:443", "https://ward.example.org"}

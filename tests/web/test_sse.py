@@ -16,7 +16,7 @@ from dowise_web import sse, tokens
 
 pytestmark = pytest.mark.slow  # real processes, and real waits
 
-AT = "/api/experiments/ward%207"
+API = "/api/experiments/ward%207"
 
 
 class Stream:
@@ -26,7 +26,7 @@ class Stream:
         self.came, self.ended = b"", threading.Event()
         port = ward.server.settings.port
         self._line = socket.create_connection(("127.0.0.1", port))
-        lines = (f"GET {AT}/stream HTTP/1.1", f"Host: 127.0.0.1:{port}",
+        lines = (f"GET {API}/stream HTTP/1.1", f"Host: 127.0.0.1:{port}",
                  f"Authorization: Bearer {token or ward.token('read')}")  # fmt: skip
         self._line.sendall("\r\n".join((*lines, "", "")).encode())
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -73,7 +73,7 @@ def opened(ward):
 
 
 def ask(ward):
-    return ward.client("ask").post(f"{AT}/ask", json={"context": {"C": 1}}).json()["id"]
+    return ward.client("ask").post(f"{API}/ask", json={"context": {"C": 1}}).json()["id"]
 
 
 def test_events_of_another_process_arrive(ward, opened):
@@ -110,7 +110,7 @@ def test_streams_are_limited_per_principal(ward, opened, monkeypatch):
 def test_streams_are_limited_in_total(ward, opened, monkeypatch):
     monkeypatch.setattr(sse, "MAX_STREAMS", 1)
     assert opened().status == 200
-    assert ward.client("read").get(f"{AT}/stream").status_code == 429
+    assert ward.client("read").get(f"{API}/stream").status_code == 429
 
 
 def test_the_stream_of_a_revoked_token_ends(ward, opened):

@@ -18,7 +18,7 @@ from dowise_web.api.queries import safe_csv
 
 pytestmark = pytest.mark.slow  # a server, and hundreds of requests
 
-AT = "/api/experiments/ward%207"
+API = "/api/experiments/ward%207"
 PROBLEM = 'graph = "X -> Y"\nreward = "Y"'
 
 
@@ -27,12 +27,12 @@ def admin(ward):
     return ward.client("admin", "Dr. Zoë")
 
 
-def ask(client, key=None, at=AT, **body):
+def ask(client, key=None, at=API, **body):
     headers = {} if key is None else {"Idempotency-Key": key}
     return client.post(f"{at}/ask", json={"context": {"C": 1}} | body, headers=headers)
 
 
-def last_number(client, at=AT):
+def last_number(client, at=API):
     return int(client.get(at).json()["head"].partition(":")[0])
 
 
@@ -63,8 +63,8 @@ def test_concurrent_requests_with_one_key_get_one_decision(ward, admin):
 
 def test_a_repeated_key_returns_the_same_batch(admin):
     body, headers = {"contexts": [{"C": 0}, {"C": 1}]}, {"Idempotency-Key": "beds 7, 8"}
-    first = admin.post(f"{AT}/ask-many", json=body, headers=headers).json()
-    again = admin.post(f"{AT}/ask-many", json=body, headers=headers).json()
+    first = admin.post(f"{API}/ask-many", json=body, headers=headers).json()
+    again = admin.post(f"{API}/ask-many", json=body, headers=headers).json()
     assert first == again and len(first["decisions"]) == 2
 
 
@@ -75,10 +75,10 @@ def test_invalid_keys_are_refused(admin, key):
 
 def test_tell_twice_is_a_no_op_and_other_values_conflict(admin):
     number = ask(admin).json()["id"]
-    first = admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 1}}).json()
-    again = admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 1}}).json()
+    first = admin.post(f"{API}/tell/{number}", json={"values": {"Y": 1}}).json()
+    again = admin.post(f"{API}/tell/{number}", json={"values": {"Y": 1}}).json()
     assert first["changed"] and not again["changed"] and first["head"] == again["head"]
-    other = admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 0}})
+    other = admin.post(f"{API}/tell/{number}", json={"values": {"Y": 0}})
     assert other.status_code == 409
 
 
@@ -88,12 +88,12 @@ def test_of_concurrent_equal_writes_exactly_one_changes_something(ward, admin, v
     if verb == "tell":
         said = {"values": {"Y": 1}}
     if verb == "amend":
-        admin.post(f"{AT}/tell/{number}", json={"values": {"Y": 0}})
+        admin.post(f"{API}/tell/{number}", json={"values": {"Y": 0}})
         said["values"] = {"Y": 1}
     clients = [ward.client("admin") for _ in range(4)]
 
     def say(client):
-        return client.post(f"{AT}/{verb}/{number}", json=said).json()["changed"]
+        return client.post(f"{API}/{verb}/{number}", json=said).json()["changed"]
 
     with ThreadPoolExecutor(4) as threads:
         with closing(sqlite3.connect(str(ward.storage), isolation_level=None)) as other:
@@ -107,13 +107,13 @@ def test_of_concurrent_equal_writes_exactly_one_changes_something(ward, admin, v
 
 
 def test_an_unchanged_status_is_not_sent_again(admin):
-    first = admin.get(f"{AT}/status")
+    first = admin.get(f"{API}/status")
     tag = first.headers["etag"]
-    same = admin.get(f"{AT}/status", headers={"If-None-Match": f'"other", {tag}'})
+    same = admin.get(f"{API}/status", headers={"If-None-Match": f'"other", {tag}'})
     assert same.status_code == 304 and not same.content and same.headers["etag"] == tag
-    assert admin.get(f"{AT}/status?rounds=1", headers={"If-None-Match": tag}).status_code == 200
+    assert admin.get(f"{API}/status?rounds=1", headers={"If-None-Match": tag}).status_code == 200
     ask(admin)
-    after = admin.get(f"{AT}/status", headers={"If-None-Match": tag})
+    after = admin.get(f"{API}/status", headers={"If-None-Match": tag})
     assert after.status_code == 200 and after.headers["etag"] != tag
     assert after.json()["decisions"]["asked"] == first.json()["decisions"]["asked"] + 1
 
@@ -121,8 +121,8 @@ def test_an_unchanged_status_is_not_sent_again(admin):
 def test_an_etag_does_not_bypass_authentication(ward, admin):
     import httpx2
 
-    tag = admin.get(f"{AT}/status").headers["etag"]
-    answer = httpx2.get(f"{ward.address}{AT}/status", headers={"If-None-Match": tag})
+    tag = admin.get(f"{API}/status").headers["etag"]
+    answer = httpx2.get(f"{ward.address}{API}/status", headers={"If-None-Match": tag})
     assert answer.status_code == 401
 
 
@@ -136,7 +136,7 @@ def test_lists_are_paginated_in_order(admin, what, number, limit):
         ask(admin)
     found, after = [], 0
     while after is not None:
-        page = admin.get(f"{AT}/{what}", params={"after": after, "limit": limit}).json()
+        page = admin.get(f"{API}/{what}", params={"after": after, "limit": limit}).json()
         assert len(page[what]) <= limit
         found += [one[number] for one in page[what]]
         after = page["next"]
@@ -147,28 +147,28 @@ def test_lists_are_paginated_in_order(admin, what, number, limit):
 
 def test_lists_can_be_filtered(admin):
     number = ask(admin).json()["id"]
-    admin.post(f"{AT}/withdraw/{number}", json={"reason": "moved to Ύδρα"})
-    ids = [one["id"] for one in admin.get(f"{AT}/decisions?status=withdrawn").json()["decisions"]]
+    admin.post(f"{API}/withdraw/{number}", json={"reason": "moved to Ύδρα"})
+    ids = [one["id"] for one in admin.get(f"{API}/decisions?status=withdrawn").json()["decisions"]]
     assert number in ids
-    found = admin.get(f"{AT}/events", params={"kind": "withdrawn", "search": "ύδρα"}).json()
+    found = admin.get(f"{API}/events", params={"kind": "withdrawn", "search": "ύδρα"}).json()
     assert [one["body"]["decision"] for one in found["events"]] == [number]
 
 
 @pytest.mark.parametrize("kind", [None, "pending", "done", "withdrawn", "erased"])
 def test_listing_decisions_copies_only_the_page(ward, admin, kind, monkeypatch):
     for number in [ask(admin).json()["id"] for _ in range(4)][:2]:
-        admin.post(f"{AT}/withdraw/{number}", json={"reason": "left"})
+        admin.post(f"{API}/withdraw/{number}", json={"reason": "left"})
     whole = [case for case in ward.registry.experiment("ward 7").records()
              if kind in (None, case.status)]  # fmt: skip
     copies, copy = [], Case.copy
     monkeypatch.setattr(Case, "copy", lambda case: copies.append(case.id) or copy(case))
     query = {"limit": 1, **({} if kind is None else {"status": kind})}
-    page = admin.get(f"{AT}/decisions", params=query).json()
+    page = admin.get(f"{API}/decisions", params=query).json()
     assert [one["id"] for one in page["decisions"]] == [case.id for case in whole[:1]]
     assert page["next"] == (whole[0].id if len(whole) > 1 else None)
     assert len(copies) <= 2
     if len(whole) > 1:
-        page = admin.get(f"{AT}/decisions", params={**query, "after": page["next"]}).json()
+        page = admin.get(f"{API}/decisions", params={**query, "after": page["next"]}).json()
         assert [one["id"] for one in page["decisions"]] == [whole[1].id]
 
 
@@ -177,7 +177,7 @@ def test_listing_decisions_copies_only_the_page(ward, admin, kind, monkeypatch):
               "search=" + "x" * 201, f"after={2**64}"],
 )  # fmt: skip
 def test_invalid_queries_of_lists_are_refused(admin, query):
-    assert admin.get(f"{AT}/events?{query}").status_code == 422
+    assert admin.get(f"{API}/events?{query}").status_code == 422
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -228,12 +228,12 @@ def test_invalid_names_are_refused(admin, name):
     [
         ("GET", "/api/experiments/ward%208", None, 404),
         ("GET", "/api/nothing", None, 404),
-        ("GET", f"{AT}/decisions/4000", None, 404),
-        ("GET", f"{AT}/decisions/0", None, 422),
-        ("PUT", f"{AT}/ask", None, 405),
-        ("POST", f"{AT}/ask", {"context": {"C": 7}}, 422),
-        ("POST", f"{AT}/ask", {"contxt": {"C": 1}}, 422),
-        ("POST", f"{AT}/tell/4000", {"values": {"Y": 1}}, 404),
+        ("GET", f"{API}/decisions/4000", None, 404),
+        ("GET", f"{API}/decisions/0", None, 422),
+        ("PUT", f"{API}/ask", None, 405),
+        ("POST", f"{API}/ask", {"context": {"C": 7}}, 422),
+        ("POST", f"{API}/ask", {"contxt": {"C": 1}}, 422),
+        ("POST", f"{API}/tell/4000", {"values": {"Y": 1}}, 404),
         ("DELETE", "/api/tokens/4000", None, 404),
     ],
 )
@@ -257,8 +257,8 @@ def test_long_invalid_bodies_get_short_responses(admin):
 
 def test_the_actor_is_the_holder_of_the_token(ward, admin):
     number = ask(ward.client("ask", "tablet of ward 7")).json()["id"]
-    ward.client("tell", "Schwester Käthe").post(f"{AT}/tell/{number}", json={"values": {"Y": 1}})
-    admin.post(f"{AT}/erase/{number}", json={"reason": "asked to"})
+    ward.client("tell", "Schwester Käthe").post(f"{API}/tell/{number}", json={"values": {"Y": 1}})
+    admin.post(f"{API}/erase/{number}", json={"reason": "asked to"})
     with Experiment.open(ward.storage, "ward 7") as experiment:
         actors = [event.actor for event in experiment.events()][-3:]
     assert actors == ["tablet of ward 7", "Schwester Käthe", "Dr. Zoë"]
@@ -275,11 +275,11 @@ def test_the_one_who_begins_an_experiment_is_named(admin):
 
 def test_only_admins_see_seed_and_salts(ward, admin):
     ask(admin)
-    shown = admin.get(f"{AT}/events").json()["events"]
+    shown = admin.get(f"{API}/events").json()["events"]
     assert shown[0]["body"]["seed"] == "7"
     assert all(one["salt"] for one in shown if "erased" not in one["body"])
     for role in ("read", "tell", "ask"):
-        events = ward.client(role).get(f"{AT}/events").json()["events"]
+        events = ward.client(role).get(f"{API}/events").json()["events"]
         assert len(events) == len(shown)
         assert not any(one["salt"] for one in events)
         assert "seed" not in json.dumps(events)
@@ -288,9 +288,9 @@ def test_only_admins_see_seed_and_salts(ward, admin):
 def test_searching_does_not_reveal_the_seed(ward, admin):
     reader = ward.client("read")
     for text in ('"seed":"7"', '"seed":"', "seed"):
-        assert admin.get(f"{AT}/events", params={"search": text}).json()["events"]
-        assert not reader.get(f"{AT}/events", params={"search": text}).json()["events"]
-    found = reader.get(f"{AT}/events", params={"search": '"policy":"ids"'}).json()["events"]
+        assert admin.get(f"{API}/events", params={"search": text}).json()["events"]
+        assert not reader.get(f"{API}/events", params={"search": text}).json()["events"]
+    found = reader.get(f"{API}/events", params={"search": '"policy":"ids"'}).json()["events"]
     assert [one["kind"] for one in found] == ["created"]
 
 
