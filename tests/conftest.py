@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.postgres_server import LACKING, running_server
 
 # No deadline: no test asserts a time, since the machine may be busy. `make check` is thorough.
 for name, number in (("quick", 25), ("thorough", 100)):
@@ -39,3 +40,27 @@ def _rank(item: pytest.Item) -> int:
     if path.as_posix() in _COMPILE_MOST:
         return 0
     return 2 if path.parts[0] in _COMPILE_NOTHING else 3 if path.parts[0] in _LAST else 1
+
+
+@pytest.fixture(scope="session")
+def postgres(request):
+    """A running PostgreSQL server, for tests of stores and of tokens."""
+    with running_server() as server:
+        if server is None:
+            request.config.get_terminal_writer().line(f"\n{LACKING}", red=True, bold=True)
+            pytest.skip(LACKING)
+        yield server
+
+
+@pytest.fixture
+def database(postgres):
+    """The URL of an empty database."""
+    return postgres.url(postgres.new_database())
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """A file name or a URL where a store can be created."""
+    if request.param == "postgres":
+        return request.getfixturevalue("database")
+    return str(tmp_path / "ward.db")

@@ -115,8 +115,8 @@ BODIES = [
             b'{"records": [{"\\ud800": "\\udc00"}]}'),
     Hostile("a source that is a path is only a text, and of rows that are none",
             f"{API}/import", json.dumps({"records": [{"a": 1}], "source": f"/{MARK}"}).encode()),
-    Hostile("a million empty rows", f"{API}/import", b'{"records": [' + b"{}," * 1_000_000 + b"{}]}",
-            (200, 422)),
+    Hostile("a million empty rows", f"{API}/import",
+            b'{"records": [' + b"{}," * 1_000_000 + b"{}]}", (200, 422)),
 ]  # fmt: skip
 
 NAMED = [

@@ -10,7 +10,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from xml.etree import ElementTree
 
 import pytest
-from support.hostile_requests import CORPUS, MARK, API
+from support.hostile_requests import API, CORPUS, MARK
 from support.servers import running
 from web.test_security import raw, status
 

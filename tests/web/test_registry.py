@@ -14,7 +14,7 @@ def registry_at(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["a", "ward"])
 def test_a_store_named_like_a_word_does_not_change_messages(registry_at, tmp_path, name):
-    message = "there is no decision 9 in a ward: none was made yet"
+    message = "there is no decision 9 in a ward: there is none yet"
     registry = registry_at(name)
     assert registry.redact(message) == message
     assert str(tmp_path) not in registry.redact(f"{tmp_path / name} can't be read")
@@ -51,7 +51,7 @@ def test_only_the_log_names_the_database(ward, monkeypatch, caplog):
 
 def test_errors_of_a_file_are_reported_and_logged(registry_at, caplog):
     message = registry_at("ward.db").redact(
-        "ward.db: can't write to 'a': the disk is full: make room"
+        "ward.db: can't write to 'a': the disk is full: free some space"
     )
-    assert message == "the store: can't write to 'a': the disk is full: make room"
+    assert message == "the store: can't write to 'a': the disk is full: free some space"
     assert "the disk is full" in caplog.text

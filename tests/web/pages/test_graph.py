@@ -130,7 +130,7 @@ def test_hostile_names_are_escaped(reader):
 def test_alarms_are_listed_and_drawn(reader):
     text = page(reader)
     assert "The data contradict this graph." in text
-    assert "Accused: Shelf -&gt; Sales" in text
+    assert "It may lack: Shelf -&gt; Sales" in text
     titles = [title.text for title in picture_in(text).iter(f"{SVG}title")]
     assert "Shelf -> Sales, suspected: the graph lacks it" in titles
     assert any(title.startswith("Staff -> Sales, doubtful, there with") for title in titles)
@@ -240,7 +240,7 @@ def test_the_selected_link_is_marked(reader):
 def test_an_arm_shows_its_formula(reader):
     panel = page(reader, more="/panel", arm="do( Price = 1 )")
     assert "P(Sales=1 | do(Price=1), Season=s" in panel and "Set Price to 1." in panel
-    assert "It is that of the graph with all doubtful edges." in panel
+    assert "The formula is for the graph with all doubtful edges." in panel
 
 
 @pytest.mark.parametrize(

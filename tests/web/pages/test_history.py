@@ -42,7 +42,7 @@ def test_every_event_is_listed_newest_first(served):
     assert "2 records imported from spring.csv" in sentences
     assert "Experiment revised; the policy is ts (simpler)" in sentences
     assert "Its content was erased" in sentences
-    assert any("that do(X2=1) was done instead" in sentence for sentence in sentences)
+    assert any("that do(X2=1) was played instead" in sentence for sentence in sentences)
     assert all(sentence in page for sentence in sentences)
 
 
