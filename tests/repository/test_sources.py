@@ -4,6 +4,7 @@ import ast
 import importlib
 import pkgutil
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,15 @@ def compiled_calls(module, function):
             continue
         if isinstance(value, Dispatcher):
             yield value
+
+
+def test_class_names_are_unique():
+    modules = defaultdict(list)
+    for path in sorted(PACKAGE.parent.glob("dowise*/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                modules[node.name].append(str(path.relative_to(PACKAGE.parent)))
+    assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}
 
 
 def test_messages_of_experiments_fit_every_surface():

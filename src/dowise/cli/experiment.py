@@ -246,8 +246,7 @@ def _list_bad_rows(path: Path | None, as_json: bool) -> Iterator[None]:
 
 
 def _bad_rows_to_json(records: CheckedRecords) -> dict[str, Any]:
-    rows = [{"row": bad.row, "line": bad.line, "why": bad.why} for bad in records.bad]
-    return {"bad_count": records.bad_count, "bad": rows}
+    return {"bad_count": records.bad_count, "bad": [row._asdict() for row in records.bad]}
 
 
 def _bad_rows(records: CheckedRecords) -> list[str]:
