@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from experiment.test_kills import check_nothing_is_lost, kill_writers  # noqa: E402
+from experiment.test_journal_kills import check_nothing_is_lost, kill_writers  # noqa: E402
 from support.postgres_server import LACKING, running_server  # noqa: E402
 
 from dowise._core.files import write_text  # noqa: E402

@@ -1,11 +1,11 @@
-"""Cases as such: what they may be told, and how they are kept."""
+"""Cases: values, copies, rows of snapshots."""
 
 import json
 
 import pytest
+from support.errors import raises_code
 from support.experiments import WARD
 
-from dowise import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.tell import new_values, to_labels
 from dowise.problem import Intervention
@@ -16,7 +16,7 @@ def case(**more):
     return Case(3, 9, "2026-01-01T00:00:00Z", {"C": "0"}, asked, values={"Z": "0"}, **more)
 
 
-def test_what_is_known_and_what_is_open():
+def test_known_values_and_missing_variables():
     assert case().known == {"C": "0", "Z": "0", "X": "1"}
     assert case().missing_variables(WARD) == ("W", "Y")
     other = case(played=Intervention({"W": "1"}))
@@ -27,7 +27,7 @@ def test_what_is_known_and_what_is_open():
 
 
 @pytest.mark.parametrize(
-    ("labels", "news"),
+    ("labels", "expected"),
     [
         ({"Y": "1"}, {"Y": "1"}),
         ({"Y": None}, {"Y": None}),
@@ -35,8 +35,8 @@ def test_what_is_known_and_what_is_open():
         ({"X": None, "W": "0"}, {"W": "0"}),
     ],
 )
-def test_what_is_new(labels, news):
-    assert new_values(case(), labels, None) == news
+def test_new_values(labels, expected):
+    assert new_values(case(), labels, None) == expected
 
 
 def test_a_copy_shares_nothing_with_its_original():
@@ -47,7 +47,7 @@ def test_a_copy_shares_nothing_with_its_original():
 
 
 @pytest.mark.parametrize(
-    "one",
+    "original",
     [
         case(),
         case(superseded={"Z": ["1", None]}, request_id="r", is_restricted=True, status="done"),
@@ -55,24 +55,24 @@ def test_a_copy_shares_nothing_with_its_original():
         Case(1, 2, "", {}, Intervention(), status="erased", last_event=7),
     ],
 )
-def test_a_row_comes_back_as_it_was(one):
-    again = Case.from_snapshot_row(json.loads(one.snapshot_row()), Intervention)
-    assert again == one and again.snapshot_row() == one.snapshot_row()
+def test_snapshot_rows_are_read_again(original):
+    again = Case.from_snapshot_row(json.loads(original.snapshot_row()), Intervention)
+    assert again == original and again.snapshot_row() == original.snapshot_row()
 
 
-def test_a_row_of_what_was_erased_holds_nothing_of_it():
-    gone = Case(1, 2, "", {}, Intervention(), status="erased", last_event=7)
-    assert json.loads(gone.snapshot_row()) == [1, 2, "erased", 7]
+def test_the_row_of_an_erased_case_has_no_values():
+    erased = Case(1, 2, "", {}, Intervention(), status="erased", last_event=7)
+    assert json.loads(erased.snapshot_row()) == [1, 2, "erased", 7]
 
 
-def test_labels_of_what_users_give():
-    assert to_labels(WARD, {"Y": 1, "Z": "0", "X": None, "W": float("nan")}, "it") == {
+def test_values_are_converted_to_labels():
+    assert to_labels(WARD, {"Y": 1, "Z": "0", "X": None, "W": float("nan")}, "the outcome") == {
         "Y": "1", "Z": "0", "X": None, "W": None,
     }  # fmt: skip
-    with pytest.raises(DowiseError, match="it names 'V'"):
-        to_labels(WARD, {"V": 1}, "it")
+    with raises_code("unknown-variable", "'V'"):
+        to_labels(WARD, {"V": 1}, "the outcome")
 
 
-def test_in_words():
+def test_a_case_as_text():
     assert str(case()) == "decision 3, do(X=1), pending: Z=0"
     assert "Z=missing" in str(Case(1, 2, "", {}, Intervention(), values={"Z": None}))

@@ -1,4 +1,4 @@
-"""Views of an experiment: one moment, one read of the store, whatever is written later."""
+"""Views of an experiment: one moment, one read of the store."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def played(policy, rounds=6):
 
 
 def write_more(experiment):
-    """Change decisions that a view has, and make new ones."""
+    """Change decisions of a view, and make new ones."""
     experiment.amend(1, {"Y": 0}, "typo")
     experiment.tell(7, {"Y": 1, "Z": 1})
     experiment.tell(experiment.ask({"C": 1}).id, {"Y": 1, "Z": 1})
@@ -35,8 +35,8 @@ def import_more(experiment):
     experiment.import_records({"C": [0, 1], "Z": [0, 1], "Y": [1, 1]}, "do(X2=1)")
 
 
-def shown(view):
-    """Return all that a view tells of its moment, as plain data."""
+def document_of(view):
+    """Return the results of a view as plain data."""
     status = view.status(evidence=True).as_dict()
     for case in status["pending"]:
         del case["waiting_seconds"]
@@ -49,24 +49,26 @@ def shown(view):
 @pytest.mark.parametrize("policy", ["ids", "ucb"])
 @pytest.mark.parametrize("write", [write_more, revise, import_more])
 @pytest.mark.parametrize("is_read_between", [True, False])
-def test_a_view_shows_its_moment_whatever_is_written_later(policy, write, is_read_between):
+def test_a_view_belongs_to_one_moment(policy, write, is_read_between):
     experiment, twin = played(policy), played(policy)
-    view, expected = experiment.view(), shown(twin.view())
+    view, expected = experiment.view(), document_of(twin.view())
     write(experiment)
     if is_read_between:  # so that the read model is ahead of the view
-        shown(experiment.view())
-    found = shown(view)
+        document_of(experiment.view())
+    document = document_of(view)
     for part in ("status", "usage", "counts", "means", "policy"):
-        now, then = found[part], expected[part]
+        actual, wanted = document[part], expected[part]
         if part == "status":  # the times of the two experiments differ
-            now, then = ({k: v for k, v in one.items() if k != "pending"} for one in (now, then))
-            now["incomplete"] = [case["id"] for case in now["incomplete"]]
-            then["incomplete"] = [case["id"] for case in then["incomplete"]]
-        assert now == then, part
-    assert [case["status"] for case in found["records"]] == ["done"] * 6 + ["pending"]
-    assert int(found["head"].split(":")[0]) == 14
-    later = shown(experiment.view())
-    assert later != found and shown(experiment.view()) == later
+            actual, wanted = (
+                {k: v for k, v in status.items() if k != "pending"} for status in (actual, wanted)
+            )
+            actual["incomplete"] = [case["id"] for case in actual["incomplete"]]
+            wanted["incomplete"] = [case["id"] for case in wanted["incomplete"]]
+        assert actual == wanted, part
+    assert [case["status"] for case in document["records"]] == ["done"] * 6 + ["pending"]
+    assert int(document["head"].split(":")[0]) == 14
+    later = document_of(experiment.view())
+    assert later != document and document_of(experiment.view()) == later
 
 
 def test_a_view_takes_one_read_of_the_store(monkeypatch):
@@ -82,7 +84,7 @@ def test_a_view_takes_one_read_of_the_store(monkeypatch):
     assert len(reads) == 1
 
 
-def test_recent_events_reach_no_further_than_the_head():
+def test_recent_events_end_at_the_head():
     experiment = played("ucb")
     view = experiment.view(recent=3)
     experiment.ask({"C": 0})
@@ -91,7 +93,7 @@ def test_recent_events_reach_no_further_than_the_head():
     assert len(view.events()) == 14
 
 
-def test_what_a_view_hands_out_is_a_copy():
+def test_results_of_a_view_are_copies():
     view = played("ids").view()
     view.records()[0].values["Y"] = "9"
     view.counts()["asked"] = 99

@@ -1,4 +1,4 @@
-"""The lock of writers: fair, with a timeout, and optional."""
+"""The lock of writers: order, timeout, removal of the file."""
 
 import os
 import threading
@@ -15,19 +15,19 @@ def path(tmp_path):
     return path
 
 
-def test_turns_are_taken_in_order(path):
+def test_writers_get_the_lock_in_order(path):
     lock, order = FileLock(path), []
     first = lock.acquire(1)
 
-    def stand(who):
-        place = FileLock(path).acquire(10)
-        assert place is not None
-        order.append(who)
-        lock.release(place)
+    def wait(number):
+        descriptor = FileLock(path).acquire(10)
+        assert descriptor is not None
+        order.append(number)
+        lock.release(descriptor)
 
     threads = []
-    for who in range(5):
-        threads.append(threading.Thread(target=stand, args=(who,)))
+    for number in range(5):
+        threads.append(threading.Thread(target=wait, args=(number,)))
         threads[-1].start()
         time.sleep(0.03)
     assert order == []
@@ -37,54 +37,53 @@ def test_turns_are_taken_in_order(path):
     assert order == [0, 1, 2, 3, 4]
 
 
-def test_who_gives_up_leaves_no_lock_behind(path):
+def test_a_timeout_leaves_no_lock(path):
     lock = FileLock(path)
     first = lock.acquire(1)
     start = time.monotonic()
     assert lock.acquire(0.1) is None
     assert 0.1 <= time.monotonic() - start < 2
     lock.release(first)
-    place = lock.acquire(5)
-    assert place is not None
-    lock.release(place)
+    descriptor = lock.acquire(5)
+    assert descriptor is not None
+    lock.release(descriptor)
 
 
-def test_the_file_is_removed_only_where_nobody_holds_it_and_who_waits_begins_anew(path):
+def test_the_file_is_removed_only_if_it_is_unused(path):
     lock, beside = FileLock(path), path.with_name("ward.db-lock")
     first = lock.acquire(1)
     lock.remove()
     assert beside.exists()
-    found = []
-    waiting = threading.Thread(target=lambda: found.append(lock.acquire(10)))
+    descriptors = []
+    waiting = threading.Thread(target=lambda: descriptors.append(lock.acquire(10)))
     waiting.start()
     time.sleep(0.05)
-    beside.unlink()  # as another process does that saw nobody in the lock
+    beside.unlink()  # as another process may do
     lock.release(first)
     waiting.join()
-    assert os.path.samestat(os.fstat(found[0]), beside.stat())
-    lock.release(found[0])
+    assert os.path.samestat(os.fstat(descriptors[0]), beside.stat())
+    lock.release(descriptors[0])
     lock.remove()
     assert not beside.exists()
 
 
-def test_many_join_leave_and_remove_at_once(path):
-    """At most one is ever in, whatever is removed meanwhile."""
-    inside, most = [], []
+def test_at_most_one_thread_holds_the_lock(path):
+    holders, counts = [], []
 
-    def stand():
+    def acquire_and_remove():
         for _ in range(40):
             lock = FileLock(path)
-            place = lock.acquire(20)
-            assert place is not None
-            inside.append(1)
-            most.append(len(inside))
-            inside.pop()
-            lock.release(place)
+            descriptor = lock.acquire(20)
+            assert descriptor is not None
+            holders.append(1)
+            counts.append(len(holders))
+            holders.pop()
+            lock.release(descriptor)
             lock.remove()
 
-    threads = [threading.Thread(target=stand) for _ in range(4)]
+    threads = [threading.Thread(target=acquire_and_remove) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(most) == 160 and set(most) == {1}
+    assert len(counts) == 160 and set(counts) == {1}

@@ -1,4 +1,4 @@
-"""Who may only read a SQLite store: sees all that is there, and leaves nothing beside it."""
+"""Users who may only read a SQLite store: they see all events and leave no files."""
 
 import os
 import shutil
@@ -18,12 +18,12 @@ from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.sqlite import IMMUTABLE, SHARED, Place, SqliteFiles, SqliteStorage
 from dowise.experiment.storage.url import locate
 
-pytestmark = [only_root, pytest.mark.slow]  # real processes
+pytestmark = [only_root, pytest.mark.slow]  # processes
 
 
-@pytest.fixture(params=[0o777, 0o755], ids=["a folder for all", "a folder of the owner's"])
+@pytest.fixture(params=[0o777, 0o755], ids=["shared folder", "folder of the owner"])
 def store(request):
-    """A store of OWNER's with five events, which READER may read."""
+    """A store of OWNER with five events, which READER may read."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.chown(folder, OWNER, OWNER)
@@ -49,7 +49,7 @@ def opened(store, create=False):
 
 
 def count(store):
-    """How many events there are for whoever opens it now."""
+    """Open a store, and return the number of its events."""
     with opened(store) as storage:
         return len(storage.read("ward"))
 
@@ -60,93 +60,93 @@ def write(store):
 
 
 def owners(store):
-    """Who owns each file that is there."""
+    """Return the owner of each file."""
     return {file.name: file.stat().st_uid for file in store.parent.iterdir()}
 
 
 @contextmanager
 def writing(store):
-    """A process of the owner's that has the store open, and writes one more event when told to."""
-    here, there = FORK.Pipe()
+    """Run a process of the owner that has the store open and writes events on request."""
+    connection, remote = FORK.Pipe()
 
     def work():
         become_user(OWNER, OWNER)
         with opened(store) as storage:
-            while there.recv():
-                there.send(append(storage).number)
+            while remote.recv():
+                remote.send(append(storage).number)
 
-    def one_more():
-        here.send(True)
-        return here.recv()
+    def write_one():
+        connection.send(True)
+        return connection.recv()
 
     child = FORK.Process(target=work)
     child.start()
     try:
-        yield one_more, child
+        yield write_one, child
         if child.is_alive():
-            here.send(False)
+            connection.send(False)
     finally:
         child.join(20)
         child.kill()
 
 
-def test_a_reader_leaves_nothing_and_the_owner_goes_on(store):
+def test_a_reader_leaves_no_files(store):
     before = store.read_bytes()
     assert run_in_child(lambda: count(store), READER) == 5
     assert owners(store) == {"ward.db": OWNER} and store.read_bytes() == before
     assert run_in_child(lambda: write(store), OWNER) == 6
     assert run_in_child(lambda: count(store), READER) == 6
-    said = run_in_child(lambda: write(store), READER)
-    assert "can't write to 'ward': the file belongs to " in said and "\n" not in said
+    message = run_in_child(lambda: write(store), READER)
+    assert "can't write to 'ward': the file belongs to " in message and "\n" not in message
     assert owners(store) == {"ward.db": OWNER}
 
 
-def test_a_reader_follows_a_writer_who_comes_and_goes(store):
-    line, there = FORK.Pipe()
+def test_a_reader_sees_the_events_of_a_writer(store):
+    connection, remote = FORK.Pipe()
 
-    def read_on():
+    def count_on_request():
         become_user(READER, READER)
         with opened(store) as storage:
-            while there.recv():
-                there.send(len(storage.read("ward")))
+            while remote.recv():
+                remote.send(len(storage.read("ward")))
 
-    def seen():
-        line.send(True)
-        return line.recv()
+    def count_of_reader():
+        connection.send(True)
+        return connection.recv()
 
-    reader = FORK.Process(target=read_on)
+    reader = FORK.Process(target=count_on_request)
     reader.start()
     try:
-        assert seen() == 5  # from the file alone, by a connection that is kept
-        with writing(store) as (one_more, _):
+        assert count_of_reader() == 5  # from the main file
+        with writing(store) as (write_one, _):
             for _ in range(3):
-                assert one_more() == seen()
-        assert seen() == 8
+                assert write_one() == count_of_reader()
+        assert count_of_reader() == 8
         assert run_in_child(lambda: write(store), OWNER) == 9
-        assert seen() == 9
-        line.send(False)
+        assert count_of_reader() == 9
+        connection.send(False)
     finally:
         reader.join(20)
         reader.kill()
     assert {*owners(store).values()} == {OWNER}
 
 
-def test_nothing_is_read_from_the_file_alone_while_events_stand_beside_it(store):
-    with writing(store) as (one_more, child):
-        one_more()
+def test_events_in_the_wal_file_are_not_ignored(store):
+    with writing(store) as (write_one, child):
+        write_one()
         os.kill(child.pid, signal.SIGKILL)
         child.join(20)
     wal, shm = (store.with_name(f"ward.db-{part}") for part in ("wal", "shm"))
     assert wal.stat().st_size > 0
     assert run_in_child(lambda: count(store), READER) == 6
     shm.unlink()
-    said = run_in_child(lambda: count(store), READER)
-    assert "its newest events are in ward.db-wal, which only a user who may write" in said
+    message = run_in_child(lambda: count(store), READER)
+    assert "its newest events are in ward.db-wal, which only a user who may write" in message
     assert {*owners(store).values()} == {OWNER} and not shm.exists()
     assert run_in_child(lambda: write(store), OWNER) == 7
 
 
-def test_what_was_read_while_the_file_was_written_is_read_again(store):
+def test_a_read_during_a_write_is_repeated(store):
     begun, found = FORK.Event(), []
 
     def write_then():
@@ -154,7 +154,7 @@ def test_what_was_read_while_the_file_was_written_is_read_again(store):
         begun.wait(20)
         write(store)
 
-    def look():
+    def read():
         place = SqliteFiles(store).place()
         assert place.mode == IMMUTABLE
 
@@ -170,39 +170,41 @@ def test_what_was_read_while_the_file_was_written_is_read_again(store):
 
     writer = FORK.Process(target=write_then)
     writer.start()
-    assert run_in_child(look, READER) == (6, 2)
+    assert run_in_child(read, READER) == (6, 2)
     writer.join(20)
 
 
-def test_who_wants_to_read_along_with_one_who_just_left_leaves_nothing(store):
-    def look():
+def test_a_reader_after_a_writer_leaves_no_files(store):
+    def read():
         storage, status = SqliteStorage(locate(store), timeout=0.1), store.stat()
         place = Place(status.st_dev, status.st_ino, SHARED)
         storage._files.place = lambda: place
         with pytest.raises(DowiseError, match="can't read the store"):
             storage.read("ward")
 
-    run_in_child(look, READER)
+    run_in_child(read, READER)
     assert owners(store) == {"ward.db": OWNER}
 
 
-@pytest.mark.parametrize("left", ["wal", "shm"])
-def test_a_file_of_another_user_beside_the_store_is_named(store, left):
-    file = store.with_name(f"ward.db-{left}")
+@pytest.mark.parametrize("suffix", ["wal", "shm"])
+def test_a_file_of_another_user_is_named(store, suffix):
+    file = store.with_name(f"ward.db-{suffix}")
     file.touch(0o644)
     os.chown(file, READER, READER)
     file.chmod(0o644)
-    said = run_in_child(lambda: write(store), OWNER)
-    assert f"can't write to 'ward': ward.db-{left} beside it belongs to nobody, and you (" in said
-    assert f"ward.db-{left})" in said and "chown" in said and "\n" not in said
+    message = run_in_child(lambda: write(store), OWNER)
+    assert (
+        f"can't write to 'ward': ward.db-{suffix} beside it belongs to nobody, and you (" in message
+    )
+    assert f"ward.db-{suffix})" in message and "chown" in message and "\n" not in message
     os.chown(file, OWNER, OWNER)
     assert run_in_child(lambda: write(store), OWNER) == 6
 
 
 def test_a_file_that_may_not_be_read(store):
     store.chmod(0o600)
-    said = run_in_child(lambda: count(store), READER)
-    assert "ward.db belongs to " in said and "may not read it" in said and "\n" not in said
+    message = run_in_child(lambda: count(store), READER)
+    assert "ward.db belongs to " in message and "may not read it" in message and "\n" not in message
 
 
 @pytest.mark.parametrize("state", ["closed", "in use", "crashed"])

@@ -1,4 +1,4 @@
-"""Experiments that many threads share: no lost update, no gap, no wrong answer."""
+"""Experiments shared by threads: no lost update, no gap, no needless waiting."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,24 +16,24 @@ from dowise.experiment.storage import MemoryStorage
 THREADS, ROUNDS = 8, 6
 
 
-def together(work):
-    """Run it in threads that begin at the same moment; the first error of any is raised."""
-    gate = threading.Barrier(THREADS)
+def in_threads(work):
+    """Run a function in threads that start at the same time; raise the first error."""
+    barrier = threading.Barrier(THREADS)
 
     def begin(number):
-        gate.wait()
+        barrier.wait()
         return work(number)
 
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(begin, range(THREADS)))
 
 
-def outcome(asked, number):
+def outcome_of(asked, number):
     seen = {"X": number % 2, "W": 0, "Z": number // 2 % 2, "Y": int(number % 3 == 0)}
     return seen | dict(asked.arm)
 
 
-def check(experiment):
+def check_experiment(experiment):
     records = experiment.records()
     assert [case.id for case in records] == [*range(1, THREADS * ROUNDS + 1)]
     assert all(case.status == "done" for case in records)
@@ -49,27 +49,27 @@ def check(experiment):
 def ask_and_tell(experiment, number):
     for _ in range(ROUNDS):
         asked = experiment.ask({"C": number % 2})
-        seen = outcome(asked, number)
+        seen = outcome_of(asked, number)
         reward = {"Y": seen.pop("Y")}
         experiment.tell(asked.id, seen)
         experiment.tell(asked.id, reward)
 
 
-def test_one_experiment_for_all_threads():
+def test_threads_share_an_experiment():
     experiment = new()
-    together(lambda number: ask_and_tell(experiment, number))
-    check(experiment)
+    in_threads(lambda number: ask_and_tell(experiment, number))
+    check_experiment(experiment)
 
 
-def test_one_for_each_thread_on_the_same_store():
+def test_threads_with_an_experiment_each():
     first = new()
     storage = first._journal.storage
-    together(lambda number: ask_and_tell(Experiment.open(storage), number))
-    check(first)
+    in_threads(lambda number: ask_and_tell(Experiment.open(storage), number))
+    check_experiment(first)
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_on_a_file(tmp_path, shared):
+def test_threads_on_a_file(tmp_path, shared):
     path = tmp_path / "ward.db"
     with Experiment.create(path, "w", WARD, "random", seed=1) as first:
 
@@ -79,19 +79,21 @@ def test_on_a_file(tmp_path, shared):
             with Experiment.open(path) as own:
                 return ask_and_tell(own, number)
 
-        together(work)
-        check(first)
+        in_threads(work)
+        check_experiment(first)
 
 
-def test_the_same_request_from_all_sides_is_one_decision():
+def test_the_same_request_of_many_threads_is_one_decision():
     storage = MemoryStorage()
     new(storage=storage)
-    asked = together(lambda _: Experiment.open(storage).ask({"C": 1}, "r"))
-    assert {one.id for one in asked} == {1} and len({str(one.arm) for one in asked}) == 1
+    asked = in_threads(lambda _: Experiment.open(storage).ask({"C": 1}, "r"))
+    assert {decision.id for decision in asked} == {1} and len(
+        {str(decision.arm) for decision in asked}
+    ) == 1
     assert Experiment.open(storage).head.number == 2
 
 
-def test_the_same_tell_from_all_sides_is_one_event_and_looking_meanwhile_is_fine():
+def test_the_same_tell_of_many_threads_is_one_event():
     experiment = new()
     experiment.ask_many([{"C": 1}] * 4)
 
@@ -103,39 +105,39 @@ def test_the_same_tell_from_all_sides_is_one_event_and_looking_meanwhile_is_fine
                 assert experiment.belief.parameters.min() > 0
                 assert experiment.audit().ok
 
-    together(work)
+    in_threads(work)
     assert experiment.head.number == 1 + 4 + 4
 
 
 # -- actors ---------------------------------------------------------------------------------------
 
 
-def test_actors_share_what_is_known_and_each_has_its_name_in_what_it_writes(monkeypatch):
-    folded, made = [], []
+def test_actors_share_the_state_and_the_policy(monkeypatch):
+    applied, policies = [], []
     apply, make = ExperimentState.apply, ExperimentConfig.make_policy
     experiment = new()
     monkeypatch.setattr(
-        ExperimentState, "apply", lambda f, e: (folded.append(e.number), apply(f, e))
+        ExperimentState, "apply", lambda f, e: (applied.append(e.number), apply(f, e))
     )
     monkeypatch.setattr(
-        ExperimentConfig, "make_policy", lambda plan: (made.append(plan), make(plan))[1]
+        ExperimentConfig, "make_policy", lambda config: (policies.append(config), make(config))[1]
     )
     actors = [experiment.acting_as(f" ward {number} ") for number in range(THREADS)]
-    together(lambda number: ask_and_tell(actors[number], number))
-    assert sorted(folded) == [*range(2, 2 + 3 * THREADS * ROUNDS)]
-    assert len(made) == 1
+    in_threads(lambda number: ask_and_tell(actors[number], number))
+    assert sorted(applied) == [*range(2, 2 + 3 * THREADS * ROUNDS)]
+    assert len(policies) == 1
     monkeypatch.undo()
-    check(experiment)
-    said = {}
+    check_experiment(experiment)
+    actors_of = {}
     for event in experiment.events(after=1):
-        said.setdefault(event.payload["decision"], []).append(event.actor)
-    for number, names in said.items():
+        actors_of.setdefault(event.payload["decision"], []).append(event.actor)
+    for number, names in actors_of.items():
         context = experiment.case(number).context["C"]
         assert len(names) == 3 and len({*names}) == 1
         assert names[0].startswith("ward ") and int(names[0][5:]) % 2 == int(context)
 
 
-def test_an_actor_has_a_name_and_whoever_made_the_experiment_keeps_theirs():
+def test_each_actor_has_its_name():
     experiment = new(actor="ann")
     with pytest.raises(DowiseError, match="actor="):
         experiment.acting_as("\n")
@@ -144,7 +146,7 @@ def test_an_actor_has_a_name_and_whoever_made_the_experiment_keeps_theirs():
     assert [event.actor for event in experiment.events()] == ["ann", "bob", "ann"]
 
 
-def test_a_plan_is_warmed_up_once_whoever_asks_and_another_plan_again(monkeypatch):
+def test_a_configuration_is_compiled_once(monkeypatch):
     experiment = new()
     warm_ups = []
     policy = type(deciding_policy(experiment))
@@ -165,42 +167,42 @@ def test_a_plan_is_warmed_up_once_whoever_asks_and_another_plan_again(monkeypatc
     assert len(warm_ups) == 2
 
 
-# -- nobody waits for a look, nor looks for a decision --------------------------------------------
+# -- queries and writers do not wait for each other ----------------------------------------------
 
-PATIENCE = 60  # seconds until a test gives up, which a right one never waits for
+TIMEOUT = 60  # seconds until a test fails
 
 
-class Held:
-    """A function that another thread is held in, from `begun` on until `gate` is opened."""
+class PausedFunction:
+    """A function in which other threads wait, from `started` until `gate` is set."""
 
     def __init__(self, monkeypatch, owner, name):
-        self.begun, self.gate = threading.Event(), threading.Event()
+        self.started, self.gate = threading.Event(), threading.Event()
         self._real, self._main = getattr(owner, name), threading.current_thread()
         monkeypatch.setattr(owner, name, self.function())
 
     def function(self):
-        def held(*arguments, **options):
+        def paused(*arguments, **options):
             if threading.current_thread() is not self._main:
-                self.begun.set()
-                assert self.gate.wait(PATIENCE)
+                self.started.set()
+                assert self.gate.wait(TIMEOUT)
             return self._real(*arguments, **options)
 
-        return held
+        return paused
 
-    def meanwhile(self, work, check):
-        """Begin the work, check something while it is held, and give what comes of it."""
+    def while_paused(self, work, check):
+        """Start work, call `check` while it is paused, and return its result."""
         with ThreadPoolExecutor(1) as pool:
             result = pool.submit(work)
             try:
-                assert self.begun.wait(PATIENCE), result.exception(0)
+                assert self.started.wait(TIMEOUT), result.exception(0)
                 check()
                 assert not result.done()
             finally:
                 self.gate.set()
-            return result.result(PATIENCE)
+            return result.result(TIMEOUT)
 
 
-LOOKS = {
+QUERIES = {
     "status": ("dowise.belief.Belief", "draw", lambda e, _: e.status(evidence=False)),
     "status in a context": ("dowise.belief.Belief", "draw", lambda e, _: e.status({"C": 1})),
     "evidence": (
@@ -208,7 +210,7 @@ LOOKS = {
         "evidence",
         lambda e, _: e.status(evidence=True),
     ),
-    "what records say, learned": (
+    "evidence of new records": (
         "dowise.belief.monitor.Monitor",
         "learn",
         lambda e, _: e.status(evidence=True),
@@ -235,7 +237,7 @@ LOOKS = {
 
 
 def owner_of(path):
-    """What a path names: a module, or a class in one."""
+    """Return the module or the class with this name."""
     return pytest.importorskip(path) if path.islower() else _class(*path.rsplit(".", 1))
 
 
@@ -244,106 +246,110 @@ def _class(module, name):
 
 
 @pytest.fixture
-def warm():
+def played_experiment():
     experiment = new()
     for number in range(4):
         asked = experiment.ask({"C": number % 2})
-        experiment.tell(asked.id, outcome(asked, number))
+        experiment.tell(asked.id, outcome_of(asked, number))
     experiment.ask({"C": 1})
     return experiment
 
 
-@pytest.mark.parametrize("name", LOOKS)
-def test_a_look_that_takes_long_keeps_nobody_from_asking_and_telling(
-    name, warm, monkeypatch, tmp_path
-):
-    path, function, look = LOOKS[name]
-    held = Held(monkeypatch, owner_of(path), function)
+@pytest.mark.parametrize("name", QUERIES)
+def test_no_writer_waits_for_a_long_query(name, played_experiment, monkeypatch, tmp_path):
+    path, function, query = QUERIES[name]
+    paused = PausedFunction(monkeypatch, owner_of(path), function)
 
-    def others():
-        asked = warm.ask({"C": 0})
-        warm.acting_as("bob").tell(asked.id, outcome(asked, 1))
-        warm.amend(1, {"Y": 1 - int(warm.case(1).values["Y"])}, "typo")
-        assert warm.status(evidence=False).counts["asked"] == 6
+    def write():
+        asked = played_experiment.ask({"C": 0})
+        played_experiment.acting_as("bob").tell(asked.id, outcome_of(asked, 1))
+        played_experiment.amend(1, {"Y": 1 - int(played_experiment.case(1).values["Y"])}, "typo")
+        assert played_experiment.status(evidence=False).counts["asked"] == 6
 
-    held.meanwhile(lambda: look(warm, tmp_path), others)
-    assert warm.audit().ok
+    paused.while_paused(lambda: query(played_experiment, tmp_path), write)
+    assert played_experiment.audit().ok
 
 
-def test_a_look_shows_one_moment_whatever_is_written_meanwhile(warm, monkeypatch):
-    held = Held(monkeypatch, Belief, "draw")
-    early, early_records = warm.status(evidence=True), warm.records()
+def test_a_query_belongs_to_one_moment(played_experiment, monkeypatch):
+    paused = PausedFunction(monkeypatch, Belief, "draw")
+    early, early_records = played_experiment.status(evidence=True), played_experiment.records()
 
-    def others():
-        warm.tell(5, {"Y": 1, "Z": 1, "X": 1, "W": 0} | dict(warm.case(5).arm))
-        warm.amend(1, {"C": 1 - int(warm.case(1).context["C"])}, "typo")
+    def write():
+        played_experiment.tell(
+            5, {"Y": 1, "Z": 1, "X": 1, "W": 0} | dict(played_experiment.case(5).arm)
+        )
+        played_experiment.amend(1, {"C": 1 - int(played_experiment.case(1).context["C"])}, "typo")
 
-    late = held.meanwhile(lambda: warm.status(evidence=True), others)
-    page = early.as_dict() | {"pending": [case.id for case in early.pending]}
-    assert late.as_dict() | {"pending": [case.id for case in late.pending]} == page
-    assert early_records[0] == early_records[0].copy() != warm.case(1)
-    assert warm.status().counts["pending"] == 0
+    late = paused.while_paused(lambda: played_experiment.status(evidence=True), write)
+    document = early.as_dict() | {"pending": [case.id for case in early.pending]}
+    assert late.as_dict() | {"pending": [case.id for case in late.pending]} == document
+    assert early_records[0] == early_records[0].copy() != played_experiment.case(1)
+    assert played_experiment.status().counts["pending"] == 0
 
 
-@pytest.mark.parametrize("look", ["status", "history", "explain"])
-def test_two_looks_compute_at_the_same_time(look, warm, monkeypatch):
+@pytest.mark.parametrize("query", ["status", "history", "explain"])
+def test_two_queries_run_at_the_same_time(query, played_experiment, monkeypatch):
     both, draw = threading.Barrier(2), Belief.draw
     first = threading.local()
 
     def met(*arguments):
         if not hasattr(first, "done"):
             first.done = True
-            both.wait(PATIENCE)
+            both.wait(TIMEOUT)
         return draw(*arguments)
 
     monkeypatch.setattr(Belief, "draw", met)
-    works = {"status": warm.status, "history": warm.history, "explain": lambda: warm.explain(1)}
+    queries = {
+        "status": played_experiment.status,
+        "history": played_experiment.history,
+        "explain": lambda: played_experiment.explain(1),
+    }
     with ThreadPoolExecutor(2) as pool:
-        for result in [pool.submit(works[look]), pool.submit(warm.status)]:
-            result.result(PATIENCE)
+        for result in [pool.submit(queries[query]), pool.submit(played_experiment.status)]:
+            result.result(TIMEOUT)
 
 
 @pytest.mark.parametrize("policy", ["ids", "ucb"])
-def test_looks_go_on_while_a_decision_is_made(policy, monkeypatch):
+def test_no_query_waits_for_a_decision(policy, monkeypatch):
     experiment = new(policy=policy)
     experiment.ask({"C": 1})
-    held = Held(monkeypatch, type(deciding_policy(experiment)), "decide")
+    paused = PausedFunction(monkeypatch, type(deciding_policy(experiment)), "decide")
 
-    def looks():
+    def query():
         assert experiment.head.number == 2
         assert experiment.status().counts["asked"] == 1
         assert len(experiment.records()) == len(experiment.pending()) == 1
         assert experiment.belief.parameters.min() > 0
         assert len(experiment.frame()) == experiment.counted().all + 1 == 1
 
-    assert held.meanwhile(lambda: experiment.ask({"C": 0}), looks).id == 2
+    assert paused.while_paused(lambda: experiment.ask({"C": 0}), query).id == 2
     assert experiment.head.number == 3
 
 
-def test_looks_go_on_while_one_waits_for_the_store():
+def test_no_query_waits_for_the_store():
     experiment = new()
-    storage, begun, gate = experiment._journal.storage, threading.Event(), threading.Event()
+    storage, started, gate = experiment._journal.storage, threading.Event(), threading.Event()
     with ThreadPoolExecutor(2) as pool:
 
         def hold():
             with storage.transaction("w"):
-                begun.set()
-                assert gate.wait(PATIENCE)
+                started.set()
+                assert gate.wait(TIMEOUT)
 
         held = pool.submit(hold)
-        assert begun.wait(PATIENCE)
+        assert started.wait(TIMEOUT)
         asked = pool.submit(experiment.ask, {"C": 0})
         try:
             for _ in range(20):
                 assert experiment.status().counts["asked"] == 0
         finally:
             gate.set()
-        held.result(PATIENCE)
-        assert asked.result(PATIENCE).id == 1
+        held.result(TIMEOUT)
+        assert asked.result(TIMEOUT).id == 1
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_nobody_sees_what_is_not_durable(fails, monkeypatch):
+def test_events_are_visible_when_they_are_durable(fails, monkeypatch):
     experiment = new()
     experiment.ask({"C": 0})
     commit, heads = MemoryStorage._commit, []
@@ -351,7 +357,7 @@ def test_nobody_sees_what_is_not_durable(fails, monkeypatch):
 
     def late(storage, block):
         watcher.start()
-        watcher.join(0.1)  # it must wait, however long
+        watcher.join(0.1)  # it must wait until the commit has ended
         assert not heads
         if fails:
             raise DowiseError("the disk is full")
@@ -363,17 +369,17 @@ def test_nobody_sees_what_is_not_durable(fails, monkeypatch):
             experiment.tell(1, {"Z": 0})
     else:
         experiment.tell(1, {"Z": 0})
-    watcher.join(PATIENCE)
+    watcher.join(TIMEOUT)
     assert heads == [2 if fails else 3]
 
 
-def test_of_many_who_say_the_same_one_learns_that_it_was_news_and_what_was_before():
+def test_one_of_many_equal_calls_reports_the_change():
     experiment = new()
     number = experiment.ask({"C": 1}).id
     experiment.tell(number, {"Z": 0})
-    told = together(lambda _: experiment.tell(number, {"Y": 1}))
+    told = in_threads(lambda _: experiment.tell(number, {"Y": 1}))
     (before,) = [case.previous for case in told if case.changed]
     assert (before.values, before.status) == ({"Z": "0"}, "pending")
     assert experiment.case(number).previous is None and not experiment.case(number).changed
-    assert sum(together(lambda _: experiment.revise(policy="ts", reason="faster"))) == 1
-    assert sum(together(lambda _: experiment.erase(number, "asked for"))) == 1
+    assert sum(in_threads(lambda _: experiment.revise(policy="ts", reason="faster"))) == 1
+    assert sum(in_threads(lambda _: experiment.erase(number, "asked for"))) == 1

@@ -1,4 +1,4 @@
-"""One row a decision, with its propensities, and the way back."""
+"""Export of decisions with their propensities, and importing it again."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from dowise.graph import CausalGraph
 from dowise.problem import Problem
 from dowise.problem.tables import read_table
 
-OWN = ["id", "asked_at", "status", "arm", "probability", "probabilities", "allowed"]
+COLUMNS = ["id", "asked_at", "status", "arm", "probability", "probabilities", "allowed"]
 
 
 def exported(experiment, path):
@@ -35,14 +35,14 @@ def test_every_decision_has_a_row(tmp_path):
     experiment.erase(5, reason="asked for")
     assert experiment.export(tmp_path / "ward.csv") == 5
     rows = exported(experiment, tmp_path / "ward.csv")
-    assert [*rows[0]] == [*OWN, "C", "X1", "X2", "Y", "Z"]
+    assert [*rows[0]] == [*COLUMNS, "C", "X1", "X2", "Y", "Z"]
     assert [row["status"] for row in rows] == ["done", "pending", "withdrawn", "done", "erased"]
     first, second, _, fourth, last = rows
     cases = experiment.records()
     assert first["arm"] == str(cases[0].arm) and first["Y"] == "1" and first["allowed"] == ""
-    chances = json.loads(first["probabilities"])
-    assert sum(chances.values()) == pytest.approx(1)
-    assert float(first["probability"]) == chances[first["arm"]]
+    probabilities = json.loads(first["probabilities"])
+    assert sum(probabilities.values()) == pytest.approx(1)
+    assert float(first["probability"]) == probabilities[first["arm"]]
     assert first["asked_at"] == cases[0].asked_at
     assert json.loads(second["allowed"]) == ["do(X1=0)", "do(X2=1)"]
     assert second["Z"] == "" and second["Y"] == "" and second["C"] == "0"
@@ -51,7 +51,7 @@ def test_every_decision_has_a_row(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_the_way_back_counts_the_same(tmp_path, ending):
+def test_importing_an_export_gives_the_same_counts(tmp_path, ending):
     experiment, path = played_experiment("task2", 25), tmp_path / f"ward.{ending}"
     experiment.ask({"C": 1})
     experiment.tell(26, {"Z": 1})
@@ -62,7 +62,7 @@ def test_the_way_back_counts_the_same(tmp_path, ending):
     assert again.belief.times_learned() == experiment.belief.times_learned()
 
 
-def test_names_that_the_table_has_for_itself_get_a_mark(tmp_path):
+def test_variables_with_names_of_columns_get_a_suffix(tmp_path):
     problem = Problem(CausalGraph.parse("status -> Y; id -> Y"), "Y", non_manipulable="id")
     experiment = create_experiment(problem)
     for reward in (0, 1):
@@ -70,26 +70,26 @@ def test_names_that_the_table_has_for_itself_get_a_mark(tmp_path):
         experiment.tell(decision.id, {"id": 1, "Y": reward})
     path = tmp_path / "ward.csv"
     rows = exported(experiment, path)
-    assert [*rows[0]][len(OWN) :] == ["Y", "id_", "status_"]
+    assert [*rows[0]][len(COLUMNS) :] == ["Y", "id_", "status_"]
     assert rows[0]["status"] == "done" and rows[0]["id"] == "1" and rows[0]["id_"] == "1"
     again = create_experiment(problem)
     again.import_records(read_table(path, problem))
     assert (again.belief.posterior.counts == experiment.belief.posterior.counts).all()
 
 
-def test_after_a_revision_nothing_that_was_known_is_lost(tmp_path):
+def test_earlier_variables_are_exported_after_a_revision(tmp_path):
     experiment = played_experiment("task2", 3)
     narrow = Problem(CausalGraph.parse("C -> X2 -> Y; C -> Y"), "Y", context="C")
     experiment.revise(problem=narrow, reason="simpler")
     experiment.ask({"C": 1})
     rows = exported(experiment, tmp_path / "ward.csv")
-    assert [*rows[0]][len(OWN) :] == ["C", "X2", "Y", "X1", "Z"]
+    assert [*rows[0]][len(COLUMNS) :] == ["C", "X2", "Y", "X1", "Z"]
     assert rows[0]["Z"] in ("0", "1") and rows[3]["Z"] == ""
-    assert len(json.loads(rows[0]["probabilities"])) == 4  # the arms of then
+    assert len(json.loads(rows[0]["probabilities"])) == 4  # the arms at that time
     assert {*json.loads(rows[3]["probabilities"])} == {str(arm) for arm in narrow.arms}
 
 
-def test_parquet_has_numbers_and_texts(tmp_path):
+def test_types_of_parquet_columns(tmp_path):
     experiment = played_experiment("task1", 2)
     experiment.ask()
     experiment.export(tmp_path / "ward.parquet")
@@ -101,14 +101,14 @@ def test_parquet_has_numbers_and_texts(tmp_path):
     assert experiment.frame()["id"].tolist() == [1, 2, 3]
 
 
-def test_other_endings_are_refused(tmp_path):
+def test_other_file_formats_are_refused(tmp_path):
     with pytest.raises(DowiseError, match="must end in .csv or .parquet"):
         create_experiment().export(tmp_path / "ward.xlsx")
     assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_what_is_no_export_is_not_overwritten(tmp_path, ending):
+def test_only_exports_are_overwritten(tmp_path, ending):
     path = tmp_path / f"past.{ending}"
     path.write_text("Age,Recovery\n1,0\n")
     experiment = played_experiment(rounds=20)

@@ -1,4 +1,4 @@
-"""After a warm-up nobody waits for a compiler, and the experiment is as it was."""
+"""`Experiment.warm_up` compiles everything and changes nothing."""
 
 import os
 import subprocess
@@ -48,7 +48,7 @@ print({name: found[name] for name in found if found[name] != before.get(name)})
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["best", "ids", "ucb"])
-def test_after_it_nothing_more_is_compiled_or_loaded(policy):
+def test_nothing_is_compiled_after_a_warm_up(policy):
     line = [sys.executable, "-c", ROUND, "task2", policy]
     path = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
     settings = {**os.environ, "PYTHONPATH": path}
@@ -58,7 +58,7 @@ def test_after_it_nothing_more_is_compiled_or_loaded(policy):
 
 
 @pytest.mark.parametrize("problem", ["task1", "task2", "healthcare"])
-def test_it_leaves_no_trace(problem):
+def test_a_warm_up_records_nothing(problem):
     experiment = new(load_problem(problem))
     experiment.warm_up()
     assert experiment.head.number == 1 and not experiment.records()

@@ -1,4 +1,4 @@
-"""Ctrl-C at the worst moments, and forks: nothing half done is kept, nobody is locked out."""
+"""Ctrl-C, forks and lost connections leave neither partial changes nor locks."""
 
 import multiprocessing
 import sys
@@ -10,7 +10,7 @@ from dowise import DowiseError, Experiment
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage import sql
 
-pytestmark = pytest.mark.slow  # real processes, and real waits
+pytestmark = pytest.mark.slow  # processes and timeouts
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def experiment(place):
         yield experiment
 
 
-def stopped_once(monkeypatch, module, name):
-    """Let the next call of a function be Ctrl-C."""
+def interrupt_once(monkeypatch, module, name):
+    """Let the next call of a function raise KeyboardInterrupt."""
     real = getattr(module, name)
 
     def stop(*_arguments):
@@ -31,9 +31,9 @@ def stopped_once(monkeypatch, module, name):
     monkeypatch.setattr(module, name, stop)
 
 
-def test_a_sum_that_was_stopped_half_way_is_not_gone_on_with(experiment, monkeypatch):
+def test_an_interrupted_digest_is_computed_again(experiment, monkeypatch):
     experiment.tell(1, {"Z": 0})
-    stopped_once(monkeypatch, ExperimentState, "_hash_row")
+    interrupt_once(monkeypatch, ExperimentState, "_hash_row")
     with pytest.raises(KeyboardInterrupt):
         experiment.ask({"C": 1})
     assert experiment.ask({"C": 1}).id == 2
@@ -41,18 +41,18 @@ def test_a_sum_that_was_stopped_half_way_is_not_gone_on_with(experiment, monkeyp
     assert audit.ok, audit.finding
 
 
-def test_who_is_stopped_just_after_beginning_to_write_locks_nobody_out(experiment, monkeypatch):
-    stopped_once(monkeypatch, sql, "SqlTransaction")
-    with pytest.raises(KeyboardInterrupt) as kept:  # as a notebook keeps it
+def test_an_interrupted_transaction_releases_its_locks(experiment, monkeypatch):
+    interrupt_once(monkeypatch, sql, "SqlTransaction")
+    with pytest.raises(KeyboardInterrupt) as caught:  # keeps the traceback, as a notebook does
         experiment.ask({"C": 1})
     experiment._journal.storage._timeout = 2
     assert experiment.ask({"C": 1}).id == 2
-    assert kept.value is not None
+    assert caught.value is not None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing forks there")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_children_forked_while_another_thread_writes_go_on(experiment):
+def test_children_forked_while_another_thread_writes_can_write(experiment):
     done = threading.Event()
 
     def write():
@@ -77,11 +77,11 @@ def test_children_forked_while_another_thread_writes_go_on(experiment):
     assert experiment.case(1).values == {"Z": "0"} and experiment.audit().ok
 
 
-def test_a_server_that_ends_at_a_commit_is_told_so_that_one_looks(postgres, database):
+def test_a_connection_lost_at_a_commit_is_reported(postgres, database):
     with Experiment.create(database, "ward", "task2", "ucb", seed=1) as experiment:
         journal, errors = experiment._journal, 0
         for _ in range(5):
-            said = None
+            message = None
             before = experiment.head.number
             try:
                 with journal.storage.transaction("ward") as block:
@@ -90,9 +90,9 @@ def test_a_server_that_ends_at_a_commit_is_told_so_that_one_looks(postgres, data
                         other.execute(f"SELECT pg_terminate_backend({number})")
                     block.append([])
             except DowiseError as error:
-                said, errors = str(error), errors + 1
-            assert said is not None and "pipeline" not in said
-            assert "lost" in said or "terminating" in said, said
+                message, errors = str(error), errors + 1
+            assert message is not None and "pipeline" not in message
+            assert "lost" in message or "terminating" in message, message
             assert experiment.head.number == before
         assert errors == 5
         assert experiment.ask({"C": 1}).id == 1

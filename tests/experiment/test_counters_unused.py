@@ -1,4 +1,4 @@
-"""What was told and does not count: against the counts of a belief, and in words."""
+"""Recorded values that do not count because another value is missing."""
 
 from itertools import combinations
 
@@ -18,26 +18,26 @@ DOUBTFUL = Problem(CausalGraph.parse("C -> X -> Z -> Y; X <-> Y; W ?-> Y"), "Y",
 
 
 @pytest.mark.parametrize("problem", [PLAIN, HIDDEN, DOUBTFUL])
-def test_what_is_idle_is_what_a_belief_does_not_use(problem):
-    """For every arm and every set of values that may be seen."""
-    idle = UnusedValues(problem)
-    rest = [name for name in problem.graph.variables if name not in problem.context]
+def test_unused_values_are_those_that_a_belief_does_not_use(problem):
+    """For several arms, and all sets of values that may be told."""
+    unused = UnusedValues(problem)
+    names = [name for name in problem.graph.variables if name not in problem.context]
     for arm in problem.arms[:: max(len(problem.arms) // 6, 1)]:
-        others = [name for name in rest if name not in arm]
-        for size in range(1, len(others) + 1):
-            for told in combinations(others, size):
+        free = [name for name in names if name not in arm]
+        for size in range(1, len(free) + 1):
+            for told in combinations(free, size):
                 case = Case(1, 2, "", {"C": "0"}, arm, values=dict.fromkeys(told, "1"))
                 belief = Belief(problem)
                 belief.learn(past_record(problem, arm, case.known, 1))
                 lacking = {
-                    name: next(iter(found))
-                    for name, found in belief.lacking().items()
-                    if name in told and "" not in found
+                    name: next(iter(missing))
+                    for name, missing in belief.lacking().items()
+                    if name in told and "" not in missing
                 }
-                assert {name: found[0] for name, found in idle.of(case).items()} == lacking
+                assert {name: missing[0] for name, missing in unused.of(case).items()} == lacking
 
 
-def test_it_is_said_when_something_is_told():
+def test_unused_values_are_described():
     experiment = new(PLAIN)
     number = experiment.ask({"C": 0}, allowed=["do(X=1)"]).id
     experiment.tell(number, {"Y": 1})
@@ -50,17 +50,17 @@ def test_it_is_said_when_something_is_told():
     assert experiment.idle(number) == []
 
 
-def test_who_looks_at_rewards_only_needs_nothing_else():
+def test_policies_that_use_rewards_only_have_no_unused_values():
     experiment = new(PLAIN, policy="ucb")
     number = experiment.ask({"C": 0}).id
     experiment.tell(number, {"Y": 1})
     assert experiment.idle(number) == []
 
 
-def test_status_does_not_call_unused_what_may_still_come_to_count():
+def test_status_omits_values_that_may_still_count():
     experiment = new(PLAIN)
-    one, other = (experiment.ask({"C": 0}, allowed=["do(X=1)"]).id for _ in range(2))
-    experiment.tell(one, {"Z": 1})
-    experiment.tell(other, {"Y": 1, "W": None, "Z": 1})
+    first, second = (experiment.ask({"C": 0}, allowed=["do(X=1)"]).id for _ in range(2))
+    experiment.tell(first, {"Z": 1})
+    experiment.tell(second, {"Y": 1, "W": None, "Z": 1})
     experiment.tell(experiment.ask({"C": 0}, allowed=["do(W=1)"]).id, {"Z": 1})  # X may come
     assert experiment.status(evidence=False).unused == {"Y": {"W was not seen": 1}}

@@ -1,4 +1,4 @@
-"""The columns of an import: nothing is lost, other problems read them, damage is found."""
+"""Columns of an import: inverses, other problems, damage, size."""
 
 import json
 from base64 import b64decode, b64encode
@@ -25,12 +25,12 @@ TABLE = {
 }
 
 
-def through_json(page):
-    return json.loads(json.dumps(page))
+def json_copy(packed):
+    return json.loads(json.dumps(packed))
 
 
 def labels(batch):
-    """What each record says, by label: (values, what was set)."""
+    """Return each record as labels and the names of the variables that were set."""
     domains = list(batch.problem.domains.items())
     return [
         (
@@ -49,25 +49,25 @@ def random_batch(problem, rng, size):
     return RecordBatch(problem, codes.reshape(len(problem.graph), size), was_set)
 
 
-def assert_same(one, other):
+def assert_equal_batches(one, other):
     np.testing.assert_array_equal(one.codes, other.codes)
     np.testing.assert_array_equal(one.was_set, other.was_set)
 
 
 @given(cases(), st.integers(0, 2**32), st.integers(0, 40), st.integers(2, 400))
 @examples(60)
-def test_what_is_packed_comes_back(case, seed, size, values):
+def test_unpack_is_the_inverse_of_pack(case, seed, size, values):
     graph, reward, context, non_manipulable = case
     domains = {graph.variables[0]: [f"label {i}" for i in range(values)]}
     problem = Problem(graph, reward, context, non_manipulable, domains, arms=["do()"])
     batch = random_batch(problem, np.random.default_rng(seed), size)
-    found = unpack(through_json(pack(batch)), problem)
-    assert found.left_out == {} and found.batch.problem is problem
-    assert_same(found.batch, batch)
+    unpacked = unpack(json_copy(pack(batch)), problem)
+    assert unpacked.left_out == {} and unpacked.batch.problem is problem
+    assert_equal_batches(unpacked.batch, batch)
 
 
 @pytest.mark.parametrize("values", [254, 255, 256, 257, 65_536])
-def test_wide_domains(values):
+def test_large_domains_are_packed(values):
     problem = Problem(
         CausalGraph.parse("X -> Y"), "Y", domains={"X": range(values)}, arms=["do(X=0)"]
     )
@@ -75,70 +75,71 @@ def test_wide_domains(values):
     for set_too in (False, True)[: 1 if values > 1000 else 2]:
         was_set = np.array([(codes[0] >= 0) & set_too, codes[1] < 0])
         batch = RecordBatch(problem, codes, was_set)
-        assert_same(unpack(pack(batch), problem).batch, batch)
+        assert_equal_batches(unpack(pack(batch), problem).batch, batch)
 
 
-def test_many_variables_set_at_once_do_not_overflow():
+def test_arms_of_many_variables_do_not_overflow():
     names = [f"X{i:02}" for i in range(70)]
     problem = Problem(CausalGraph([(name, "Y") for name in names]), "Y", arms=["do()"])
     batch = random_batch(problem, np.random.default_rng(0), 500)
-    assert_same(unpack(pack(batch), problem).batch, batch)
+    assert_equal_batches(unpack(pack(batch), problem).batch, batch)
 
 
-def test_a_page_is_the_same_however_domains_are_ordered_and_the_digest_tells_tables_apart():
+def test_columns_and_digest_depend_on_the_records_only():
     batch = WARD.records(TABLE)
     turned = {name: list(reversed(domain)) for name, domain in WARD.domains.items()}
     graph = CausalGraph.parse("New; Age -> Dose -> Recovery; Diet -> Recovery")
     other = Problem(graph, "Recovery", domains=turned)
     assert pack(other.records(TABLE)) == pack(batch)
-    page = pack(batch)
+    packed = pack(batch)
     swapped = {name: [*column[:3], column[4], column[3]] for name, column in TABLE.items()}
-    pages = [
-        page, pack(WARD.records(swapped)), pack(WARD.records(TABLE | {"Age": [0, 1, None, 1, 1]})),
+    variants = [
+        packed, pack(WARD.records(swapped)),
+        pack(WARD.records(TABLE | {"Age": [0, 1, None, 1, 1]})),
         pack(WARD.records({name: column[:4] for name, column in TABLE.items()})),
         pack(WARD.records({**TABLE, "arm": ["do()", *["do(Dose=low)"] * 4], "Dose": [None] * 5})),
         pack(WARD.records({})),
     ]  # fmt: skip
-    assert len({digest(one) for one in pages}) == len(pages)
-    again = through_json(page)
+    assert len({digest(one) for one in variants}) == len(variants)
+    again = json_copy(packed)
     for column in (again["arms"], *again["columns"].values()):  # by another compressor
         raw = compress(decompress(b64decode(column["codes"])), 9)
         column["codes"] = b64encode(raw).decode()
-    assert again != page and digest(again) == digest(page)
-    assert_same(unpack(again, WARD).batch, batch)
+    assert again != packed and digest(again) == digest(packed)
+    assert_equal_batches(unpack(again, WARD).batch, batch)
 
 
-def test_another_problem_reads_by_label():
-    page = pack(WARD.records(TABLE))
+def test_another_problem_reads_columns_by_label():
+    packed = pack(WARD.records(TABLE))
     revised = Problem(
         CausalGraph.parse("Dose -> Recovery; Diet -> Recovery; Sleep -> Recovery"),
         "Recovery", non_manipulable=("Diet", "Dose"),
         domains={"Dose": ["none", "high", "mid", "low"], "Recovery": ["good", "bad"]},
     )  # fmt: skip
-    found = unpack(page, revised)
+    unpacked = unpack(packed, revised)
     before = labels(WARD.records(TABLE))
     expected = [
         ({k: x for k, x in seen.items() if k != "Age"}, was_set) for seen, was_set in before
     ]
-    assert labels(found.batch) == expected and found.left_out == {}
+    assert labels(unpacked.batch) == expected and unpacked.left_out == {}
     belief = Belief(revised)
-    belief.posterior.learn_many(found.batch)
+    belief.posterior.learn_many(unpacked.batch)
     assert belief.times_learned()["Dose"] == 2  # where it was seen, not set
 
 
-def test_truth_values_are_read_as_records_are():
-    page = pack(WARD.records({"Age": [0, 1, None]}))
+def test_numbers_match_labels_of_truth_values():
+    packed = pack(WARD.records({"Age": [0, 1, None]}))
     revised = Problem(GRAPH, "Recovery", "Age", domains=DOMAINS | {"Age": ["True", "False"]})
-    assert unpack(page, revised).batch.codes[0].tolist() == [1, 0, -1]
+    assert unpack(packed, revised).batch.codes[0].tolist() == [1, 0, -1]
 
 
 def test_a_context_that_an_arm_had_set_still_counts():
-    page = pack(WARD.records(TABLE))
+    packed = pack(WARD.records(TABLE))
     revised = Problem(GRAPH, "Recovery", ("Age", "Diet"), domains=DOMAINS)
-    found = unpack(page, revised)
-    assert len(found.batch) == 5 and found.left_out == {}
+    unpacked = unpack(packed, revised)
+    assert len(unpacked.batch) == 5 and unpacked.left_out == {}
     belief = Belief(revised)
-    belief.posterior.learn_many(found.batch)
+    belief.posterior.learn_many(unpacked.batch)
     assert belief.times_learned()["Recovery"] == 1  # the one row with Dose, Diet and Recovery
 
 
@@ -151,18 +152,17 @@ def test_a_context_that_an_arm_had_set_still_counts():
           "reward": "Diet"}, "the reward"),
     ],
 )  # fmt: skip
-def test_records_of_arms_that_mean_nothing_now_are_left_out_and_counted(change, word):
+def test_records_of_arms_that_are_invalid_now_are_left_out(change, word):
     options = {"graph": GRAPH, "reward": "Recovery", "context": "Age"} | change
     revised = Problem(**options, domains=DOMAINS)
-    found = unpack(pack(WARD.records(TABLE)), revised)
-    assert found.left_out == {f"the arm set Diet, which is {word} now": 2}
-    kept = [0, 1, 4]
-    rest = WARD.records({name: [column[i] for i in kept] for name, column in TABLE.items()})
-    assert labels(found.batch) == labels(rest)
+    unpacked = unpack(pack(WARD.records(TABLE)), revised)
+    assert unpacked.left_out == {f"the arm set Diet, which is {word} now": 2}
+    usable = WARD.records({name: [column[i] for i in (0, 1, 4)] for name, column in TABLE.items()})
+    assert labels(unpacked.batch) == labels(usable)
 
 
-def test_a_label_that_is_gone_is_named_with_its_rows():
-    page = pack(WARD.records(TABLE))
+def test_a_missing_label_is_named_with_its_rows():
+    packed = pack(WARD.records(TABLE))
     for labels_left, lost, rows in (
         (["low", "high"], "mid", r"1 imported row has \(0;"),
         (["mid", "high"], "low", r"1 imported row has \([13];"),
@@ -170,26 +170,26 @@ def test_a_label_that_is_gone_is_named_with_its_rows():
     ):
         revised = Problem(GRAPH, "Recovery", "Age", domains=DOMAINS | {"Dose": labels_left})
         with pytest.raises(DowiseError, match=f"Dose has no value '{lost}' any more, which {rows}"):
-            unpack(page, revised)
+            unpack(packed, revised)
     many = pack(WARD.records({"Dose": ["low", "mid"] * 1000}))
     with pytest.raises(DowiseError, match=r"1,000 imported rows have \(1, 3, 5, 7, 9, …;"):
         unpack(many, Problem(GRAPH, "Recovery", domains=DOMAINS | {"Dose": ["low", "high"]}))
 
 
-def test_a_label_that_is_gone_only_from_records_left_out_is_no_error():
-    page = pack(WARD.records(TABLE))
+def test_a_missing_label_in_unusable_records_is_ignored():
+    packed = pack(WARD.records(TABLE))
     graph = CausalGraph.parse("Age -> Recovery; Dose -> Recovery")
     revised = Problem(graph, "Recovery", domains=DOMAINS | {"Dose": ["low", "mid"]})
-    assert unpack(page, revised).left_out == {"the arm set Diet, which is not a variable now": 2}
+    assert unpack(packed, revised).left_out == {"the arm set Diet, which is not a variable now": 2}
 
 
 def changed(path, value):
-    page = through_json(pack(WARD.records(TABLE)))
-    place = page
+    packed = json_copy(pack(WARD.records(TABLE)))
+    place = packed
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    return page
+    return packed
 
 
 def codes(*values):
@@ -197,7 +197,7 @@ def codes(*values):
 
 
 @pytest.mark.parametrize(
-    ("page", "message"),
+    ("packed", "message"),
     [
         (changed(["rows"], -1), "can't have -1 rows"),
         (changed(["rows"], 4), "are not those of 4 bytes"),
@@ -227,36 +227,35 @@ def codes(*values):
         (None, "they are not columns"),
     ],
 )  # fmt: skip
-def test_damage_is_found(page, message):
+def test_damaged_columns_are_refused(packed, message):
     with pytest.raises(DowiseError, match=message):
-        unpack(page, WARD)
+        unpack(packed, WARD)
 
 
 @given(st.data())
 @examples(150)
-def test_any_damage_is_an_error_or_other_records(data):
-    """Never anything but a DowiseError, whatever one character of the page becomes."""
+def test_arbitrary_damage_is_an_error_or_other_records(data):
     text = json.dumps(pack(WARD.records(TABLE)))
     place = data.draw(st.integers(0, len(text) - 1))
     spoiled = text[:place] + data.draw(st.sampled_from('0aZ"[]{}=,-')) + text[place + 1 :]
     try:
-        page = json.loads(spoiled)
+        packed = json.loads(spoiled)
     except ValueError:
         return
     try:
-        found = unpack(page, WARD)
+        unpacked = unpack(packed, WARD)
     except DowiseError:
         return
-    assert found.batch.codes.shape == found.batch.was_set.shape
-    assert digest(page)
+    assert unpacked.batch.codes.shape == unpacked.batch.was_set.shape
+    assert digest(packed)
 
 
-def test_a_page_is_small():
+def test_columns_are_small():
     rng = np.random.default_rng(0)
     names = [f"V{i}" for i in range(8)]
     problem = Problem(CausalGraph(variables=names), "V0", arms=["do()"])
     batch = RecordBatch(problem, rng.integers(0, 2, (8, 50_000)), np.zeros((8, 50_000), bool))
-    assert len(json.dumps(pack(batch))) < 8 * 50_000 / 8 * 2.2  # fair bits can't take less than 1
+    assert len(json.dumps(pack(batch))) < 8 * 50_000 / 8 * 2.2  # random bits can't take less than 1
 
 
 def test_too_many_records_are_refused(monkeypatch):

@@ -1,4 +1,4 @@
-"""Snapshots: they save time, and whatever is wrong with one, the answer is right."""
+"""Snapshots save time, and are not used if anything in them is wrong."""
 
 import json
 import zlib
@@ -6,7 +6,7 @@ import zlib
 import pytest
 from support.experiments import journal, new, played
 
-from dowise.experiment import journal as snapshots
+from dowise.experiment import journal as journal_module
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage import Snapshot
@@ -14,19 +14,19 @@ from dowise.experiment.storage import Snapshot
 
 @pytest.fixture(autouse=True)
 def _early(monkeypatch):
-    monkeypatch.setattr(snapshots, "FIRST_SNAPSHOT", 8)
+    monkeypatch.setattr(journal_module, "FIRST_SNAPSHOT", 8)
 
 
-def kept(experiment):
+def stored_snapshot(experiment):
     return experiment._journal.storage.snapshot("w")
 
 
-def put(experiment, snapshot):
+def replace_snapshot(experiment, snapshot):
     experiment._journal.storage._snapshots["w"] = snapshot
 
 
-def opened(experiment, monkeypatch):
-    """Open it again; how many events were folded one by one, and whether all is as it was."""
+def reopen(experiment, monkeypatch):
+    """Open an experiment again, compare, and return the number of events that were applied."""
     count = []
     apply = ExperimentState.apply
 
@@ -58,19 +58,21 @@ def long():
     experiment.revise(policy="ts", reason="to compare")
     for number in range(4):
         experiment.ask({"C": 0}, f"r{number}")
-    assert kept(experiment).number > 20
+    assert stored_snapshot(experiment).number > 20
     return experiment
 
 
-def test_opening_folds_only_what_comes_after_it(long, monkeypatch):
+def test_only_events_after_the_snapshot_are_applied(long, monkeypatch):
     events = long.events()
-    after = [e for e in events if e.number > kept(long).number]
+    after = [e for e in events if e.number > stored_snapshot(long).number]
     special = [
-        e for e in events[: kept(long).number] if e.kind in ("created", "revised", "imported")
+        e
+        for e in events[: stored_snapshot(long).number]
+        if e.kind in ("created", "revised", "imported")
     ]
-    assert opened(long, monkeypatch) == len(after) + len(special) < len(events) / 2
-    put(long, None)
-    assert opened(long, monkeypatch) == len(events)
+    assert reopen(long, monkeypatch) == len(after) + len(special) < len(events) / 2
+    replace_snapshot(long, None)
+    assert reopen(long, monkeypatch) == len(events)
 
 
 def repacked(snapshot, change):
@@ -80,9 +82,9 @@ def repacked(snapshot, change):
     return snapshot._replace(body=zlib.compress(text.encode()))
 
 
-def test_packing_the_same_rows_again_changes_nothing(long, monkeypatch):
-    put(long, repacked(kept(long), lambda _: None))
-    assert opened(long, monkeypatch) < len(long.events()) / 2
+def test_equal_rows_in_another_compression_are_accepted(long, monkeypatch):
+    replace_snapshot(long, repacked(stored_snapshot(long), lambda _: None))
+    assert reopen(long, monkeypatch) < len(long.events()) / 2
 
 
 @pytest.mark.parametrize(
@@ -101,9 +103,9 @@ def test_packing_the_same_rows_again_changes_nothing(long, monkeypatch):
         lambda rows: rows[1].__setitem__(6, [1, 2]),
     ],
 )
-def test_rows_that_were_changed_are_not_believed(long, monkeypatch, change):
-    put(long, repacked(kept(long), change))
-    assert opened(long, monkeypatch) >= len(long.events())
+def test_changed_rows_are_not_used(long, monkeypatch, change):
+    replace_snapshot(long, repacked(stored_snapshot(long), change))
+    assert reopen(long, monkeypatch) >= len(long.events())
 
 
 @pytest.mark.parametrize(
@@ -123,49 +125,49 @@ def test_rows_that_were_changed_are_not_believed(long, monkeypatch, change):
         lambda s: s._replace(hash="0" * 64),
     ],
 )
-def test_whatever_else_is_wrong_with_it_the_journal_is_read_instead(long, monkeypatch, change):
-    put(long, change(kept(long)))
-    assert opened(long, monkeypatch) >= len(long.events())
+def test_a_damaged_snapshot_is_not_used(long, monkeypatch, change):
+    replace_snapshot(long, change(stored_snapshot(long)))
+    assert reopen(long, monkeypatch) >= len(long.events())
 
 
-def test_a_snapshot_that_belongs_to_another_journal_is_not_used(monkeypatch):
+def test_a_snapshot_of_another_journal_is_not_used(monkeypatch):
     one, other = played(12), played(12, seed=8)
-    put(one, kept(other))
-    assert opened(one, monkeypatch) >= len(one.events())
+    replace_snapshot(one, stored_snapshot(other))
+    assert reopen(one, monkeypatch) >= len(one.events())
 
 
-def test_a_wrong_one_is_replaced_by_and_by(long):
-    put(long, Snapshot("w", 5, "0" * 64, b""))
+def test_a_damaged_snapshot_is_replaced(long):
+    replace_snapshot(long, Snapshot("w", 5, "0" * 64, b""))
     again = Experiment.open(long._journal.storage)
     for _ in range(8):
         again.ask({"C": 0})
-    assert kept(again).number > 20 and again.audit().ok
+    assert stored_snapshot(again).number > 20 and again.audit().ok
 
 
-def test_nothing_of_an_erased_decision_is_in_a_snapshot_even_one_that_was_drafted_before():
+def test_snapshots_contain_no_erased_decision():
     experiment = played(10)
-    old = kept(experiment)
+    old = stored_snapshot(experiment)
     experiment.erase(2, "right")
-    assert kept(experiment) is None
+    assert stored_snapshot(experiment) is None
     experiment._journal.storage.save_snapshot(old)
-    assert kept(experiment) is None
+    assert stored_snapshot(experiment) is None
     for _ in range(12):
         experiment.ask({"C": 0})
-    text = zlib.decompress(kept(experiment).body).decode().split("\n")
+    text = zlib.decompress(stored_snapshot(experiment).body).decode().split("\n")
     assert json.loads(text[1])[2] == "erased" and len(json.loads(text[1])) == 4
 
 
-def test_decisions_after_a_snapshot_say_again_what_made_them(long):
+def test_the_decision_after_a_snapshot_records_the_build(long):
     again = Experiment.open(long._journal.storage)
     again.ask({"C": 0})
     assert "maker" in again.events()[-1].payload and again.audit().ok
 
 
-def test_the_first_is_taken_before_a_decision_and_not_at_each():
+def test_snapshots_are_taken_before_some_decisions():
     experiment = new(policy="random")
     taken = set()
     for _ in range(60):
         experiment.ask({"C": 0})
-        taken.add(kept(experiment) and kept(experiment).number)
+        taken.add(stored_snapshot(experiment) and stored_snapshot(experiment).number)
     assert None in taken and 5 < len(taken) < 40
     assert all(journal(experiment)[number].kind == "asked" for number in taken - {None})

@@ -1,4 +1,4 @@
-"""Whole experiments with the policy that decides unless another is named."""
+"""Experiments with the default policy."""
 
 import pytest
 from support.experiments import WARD, deciding_policy
@@ -15,23 +15,22 @@ PAST = {
     "Z": ["1", "0", "1", "0"], "Y": ["1", "1", "0", None],
 }  # fmt: skip
 MANY = Problem(CausalGraph.parse("A -> Y; B -> Y; C -> Y; D -> Y"), "Y", arms="all")
-"""With 81 arms."""
+"""A problem with 81 arms."""
 
 
-def seen(asked, number):
-    """All of an outcome, made up."""
-    given = dict(asked.context) | dict(asked.arm)
-    names = {*asked.problem.domains} - {*given}
+def outcome_of(asked, number):
+    """Return values for all variables that are neither context nor set by the arm."""
+    names = {*asked.problem.domains} - {*asked.context} - {*asked.arm}
     return {name: str((number + ord(name)) % 2) for name in names}
 
 
-def course(experiment):
-    """Everything that may happen to an experiment, nothing erased."""
+def run_course(experiment):
+    """Call all verbs except `erase`."""
     for number in range(1, 7):
         asked = experiment.ask({"C": str(number % 2)})
-        values = seen(asked, number)
+        values = outcome_of(asked, number)
         reward = {"Y": values.pop("Y")}
-        experiment.tell(asked.id, values)  # in pieces
+        experiment.tell(asked.id, values)
         experiment.tell(asked.id, reward)
     experiment.amend(2, {"Y": "1" if experiment.case(2).values["Y"] == "0" else "0"}, "typo")
     experiment.amend(3, {"C": "0"}, "wrong file")
@@ -41,11 +40,11 @@ def course(experiment):
     assert [event.payload.get("imagined", 0) for event in _asked(experiment)[-4:]] == [0, 1, 2, 3]
     experiment.import_records(PAST)
     for asked in batch[:3]:  # the last stays pending
-        experiment.tell(asked.id, seen(asked, asked.id))
+        experiment.tell(asked.id, outcome_of(asked, asked.id))
     experiment.revise(problem=softened(WARD), reason="is an arrow missing?")
     for _ in range(2):
         asked = experiment.ask({"C": "1"})
-        experiment.tell(asked.id, seen(asked, asked.id))
+        experiment.tell(asked.id, outcome_of(asked, asked.id))
     experiment.ask_many([{"C": "0"}, {"C": "1"}])
     experiment.revise(problem=WARD, reason="none is")
     experiment.ask({"C": "0"}, forbid=["do(X=1)"])
@@ -56,46 +55,47 @@ def _asked(experiment):
 
 
 @pytest.mark.parametrize("options", [None, {"floor": 0.1}])
-def test_a_whole_experiment(options):
+def test_an_experiment_with_the_default_policy(options):
     storage = MemoryStorage()
     experiment = Experiment.create(storage, "w", WARD, options=options, seed=5)
     assert experiment.policy == "commit-kg" and "best" not in storage.read("w")[0].body
-    course(experiment)
+    run_course(experiment)
     audit = experiment.audit()
     assert audit.ok, audit.finding
     assert not audit.not_derivable and not audit.made_elsewhere
     again = Experiment.open(storage, "w")
     assert again.head == experiment.head
-    own, other = (deciding_policy(one) for one in (experiment, again))
-    assert own.fingerprint() == other.fingerprint() and own.state() == other.state()
-    assert own.rounds == 11  # those with something told; records that were imported are none
-    chances = [event.payload["probabilities"] for event in _asked(experiment)]
+    policy, other = (deciding_policy(x) for x in (experiment, again))
+    assert policy.fingerprint() == other.fingerprint() and policy.state() == other.state()
+    assert policy.rounds == 11  # decisions with values; imported records do not count
+    probabilities = [event.payload["probabilities"] for event in _asked(experiment)]
     if options is None:
-        assert {chance for pi in chances for chance in pi} == {0.0, 1.0}
+        assert {share for pi in probabilities for share in pi} == {0.0, 1.0}
     else:
-        assert all(1 > max(pi) > 0.9 * 0.99 and sum(p > 0 for p in pi) > 1 for pi in chances)
+        assert all(1 > max(pi) > 0.9 * 0.99 and sum(p > 0 for p in pi) > 1 for pi in probabilities)
     twin = Experiment.create(MemoryStorage(), "w", WARD, options=options, seed=5)
-    course(twin)
+    run_course(twin)
     context = {"C": "0"}
-    nexts = [one.ask(context) for one in (again, twin)]
-    assert nexts[0].arm == nexts[1].arm and nexts[0].reason == nexts[1].reason
+    first, second = again.ask(context), twin.ask(context)
+    assert first.arm == second.arm and first.reason == second.reason
     assert again.audit().ok
 
 
-def test_a_floor_lets_others_be_evaluated():
+def test_a_floor_makes_other_policies_evaluable():
     plain = Experiment.create(MemoryStorage(), "w", WARD, seed=5)
-    chancy = Experiment.create(MemoryStorage(), "w", WARD, options={"floor": 0.3}, seed=5)
-    for experiment in (plain, chancy):
+    with_floor = Experiment.create(MemoryStorage(), "w", WARD, options={"floor": 0.3}, seed=5)
+    for experiment in (plain, with_floor):
         for number in range(1, 9):
             asked = experiment.ask({"C": "1"})
-            experiment.tell(asked.id, seen(asked, number))
+            experiment.tell(asked.id, outcome_of(asked, number))
     assert plain.evaluate("ts").ips is None
-    assert chancy.evaluate("ts").unsupported < 0.02  # an arm may win none of 1,000 draws
-    found = chancy.evaluate("best")
-    assert found.target == "commit-kg" and found.ips is not None and found.unsupported == 0
+    assert with_floor.evaluate("ts").unsupported < 0.02  # an arm may win none of 1,000 draws
+    evaluation = with_floor.evaluate("best")
+    assert evaluation.target == "commit-kg"
+    assert evaluation.ips is not None and evaluation.unsupported == 0
 
 
-def test_with_many_arms_it_is_ids():
+def test_the_default_policy_for_many_arms_is_ids():
     experiment = Experiment.create(MemoryStorage(), "w", MANY, seed=5)
     assert experiment.policy == "ids"
     experiment.revise(policy="best", reason="the same")
@@ -103,7 +103,7 @@ def test_with_many_arms_it_is_ids():
     assert rehearse(MANY, 1, 1, looks=1, options={"samples": 20}).policy == "ids"
 
 
-def test_to_revise_to_it_keeps_its_options():
+def test_revising_to_best_keeps_the_options():
     experiment = Experiment.create(MemoryStorage(), "w", WARD, options={"floor": 0.1}, seed=5)
     before = experiment.head
     experiment.revise(policy="best", reason="the same")
@@ -115,17 +115,17 @@ def test_to_revise_to_it_keeps_its_options():
     assert experiment.options["floor"] == 0
 
 
-def test_it_takes_the_prior_of_a_rehearsal():
+def test_rehearsals_pass_the_prior_to_the_default_policy():
     prior = {"Y": 3.0}
-    found = rehearse(WARD, 2, 1, prior=prior, looks=1)
-    assert found.policy == "commit-kg" and found.options["prior"] == prior
+    default = rehearse(WARD, 2, 1, prior=prior, looks=1)
+    assert default.policy == "commit-kg" and default.options["prior"] == prior
     named = rehearse(WARD, 2, 1, "commit-kg", prior=prior, looks=1)
-    assert (found.regret == named.regret).all()
+    assert (default.regret == named.regret).all()
     with pytest.raises(DowiseError, match="prior"):
         rehearse(WARD, 2, 1, prior=-1.0, looks=1)
 
 
-def test_who_leaves_nothing_to_chance():
+def test_advice_for_deterministic_policies():
     assert "floor=0.1" in floor_advice("commit-kg", {"prior": 1.0})
     assert floor_advice("commit-kg", {"floor": 0.1}) is None
     assert floor_advice("ids", {"choice": "mixture"}) is None

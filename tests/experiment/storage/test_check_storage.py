@@ -1,4 +1,4 @@
-"""check_storage: right stores pass, and each broken promise is named."""
+"""`check_storage` accepts the stores of the package and names each broken promise."""
 
 import re
 import threading
@@ -13,7 +13,7 @@ from dowise.experiment.storage.base import check_not_nested
 from dowise.experiment.storage.memory import MemoryTransaction
 from dowise.testing import check_storage
 
-pytestmark = pytest.mark.slow  # real processes, and real waits
+pytestmark = pytest.mark.slow  # processes and timeouts
 
 
 def test_a_store_in_memory_passes():
@@ -27,7 +27,7 @@ def test_stores_in_tables_pass(place):
 
 
 class Broken(MemoryStorage):
-    """A store to break; `Block` is what its writing blocks are."""
+    """Store whose transactions are of the class `Block`, to be broken."""
 
     Block = MemoryTransaction
 
@@ -39,27 +39,27 @@ class Broken(MemoryStorage):
 
 
 def breaking(name, **methods):
-    """A store with these methods in place of the right ones."""
+    """Return a store with some methods replaced."""
     return type(name, (Broken,), methods)
 
 
 def breaking_block(name, **methods):
-    """A store whose writing blocks have these methods in place of the right ones."""
+    """Return a store with some methods of its transactions replaced."""
     return breaking(name, Block=type("Block", (MemoryTransaction,), methods))
 
 
 @contextmanager
-def without_turns(self, experiment):
-    me = threading.get_ident()
-    check_not_nested(experiment, me in self._holders)
-    self._holders.add(me)
+def without_lock(self, experiment):
+    thread = threading.get_ident()
+    check_not_nested(experiment, thread in self._holders)
+    self._holders.add(thread)
     block = MemoryTransaction(experiment, list(self._journals.get(experiment, [])))
     try:
         yield block
         self._commit(block)
     finally:
         block.ended = True
-        self._holders.discard(me)
+        self._holders.discard(thread)
 
 
 @contextmanager
@@ -84,8 +84,8 @@ def without_errors(self, experiment):
 
 
 @contextmanager
-def seen_at_once(self, experiment):
-    class Seen(MemoryTransaction):
+def uncommitted_reads(self, experiment):
+    class Visible(MemoryTransaction):
         def append(block, events):  # noqa: N805
             MemoryTransaction.append(block, events)
             journal = self._journals.setdefault(experiment, [])
@@ -93,7 +93,7 @@ def seen_at_once(self, experiment):
             block.committed, block.added = self._journals[experiment], []
 
     with MemoryStorage.transaction(self, experiment) as block:
-        block.__class__ = Seen
+        block.__class__ = Visible
         yield block
 
 
@@ -171,12 +171,12 @@ def keep_old(self, snapshot):
         self._snapshots[snapshot.experiment] = snapshot
 
 
-def skip_one(self, *arguments, **options):
-    found = MemoryStorage.read(self, *arguments, **options)
-    return found[:5] + found[6:] if len(found) > 6 else found
+def skip_an_event(self, *arguments, **options):
+    events = MemoryStorage.read(self, *arguments, **options)
+    return events[:5] + events[6:] if len(events) > 6 else events
 
 
-def forget(self):
+def forget_all(self):
     self._journals = {}
 
 
@@ -213,7 +213,7 @@ def fail(self, experiment):  # noqa: ARG001
         (breaking("NoRollback", transaction=without_rollback), "ends with an error adds none"),
         (breaking("Swallows", transaction=without_errors), "passes through the transaction"),
         (breaking_block("Late", append=append_after_the_end), "has ended takes no more"),
-        (breaking("Forgets", close=forget), "after close reopens"),
+        (breaking("Forgets", close=forget_all), "after close reopens"),
         (breaking("Nameless", __str__=lambda _: ""), "str returns where"),
         (breaking("SelfWaits", transaction=waits_for_itself), "refused immediately"),
         (breaking_block("ErasesNot", erase=erase_nothing), "read returns erased events as erased"),
@@ -222,14 +222,17 @@ def fail(self, experiment):  # noqa: ARG001
         (breaking("DropsAll", _commit=drop_all_snapshots), "snapshots of other experiments alone"),
         (breaking("KeepsOld", save_snapshot=keep_old), "before an erasure is not stored"),
         (breaking("KeepsAny", save_snapshot=keep_any), "before an erasure is not stored"),
-        (breaking("Dirty", transaction=seen_at_once), "error adds none|only what is committed"),
+        (
+            breaking("Dirty", transaction=uncommitted_reads),
+            "error adds none|only what is committed",
+        ),
         (breaking("Waits", transaction=readers_wait, read=wait_and_read), "never wait for writers"),
-        (breaking("NoTurns", transaction=without_turns), "at most one transaction"),
-        (breaking("Gaps", read=skip_one), "without a gap|is stored once"),
+        (breaking("NoTurns", transaction=without_lock), "at most one transaction"),
+        (breaking("Gaps", read=skip_an_event), "without a gap|is stored once"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_each_broken_promise_is_found(broken, promise, monkeypatch):
+def test_each_broken_promise_is_reported(broken, promise, monkeypatch):
     monkeypatch.setattr("dowise.testing.storage.CALL_TIMEOUT", 0.3)
     storage = broken()
     with pytest.raises(DowiseError, match="breaks the contract") as error:

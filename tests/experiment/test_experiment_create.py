@@ -1,4 +1,4 @@
-"""How an experiment begins: with past records in one step, or not at all."""
+"""Creating experiments with past records, and the names of the package."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ def task2():
     return load_problem("task2")
 
 
-def test_past_records_come_in_with_the_experiment(task2, tmp_path):
+def test_create_with_records(task2, tmp_path):
     path = tmp_path / "a.db"
     with Experiment.create(path, "a", task2, records=GOOD, source="past", actor="ann") as a:
         assert [(e.kind, e.actor) for e in a.events()] == [("created", "ann"), ("imported", "ann")]
@@ -29,7 +29,7 @@ def test_past_records_come_in_with_the_experiment(task2, tmp_path):
         assert a.belief.times_learned()["Z"] == 2
 
 
-def test_bad_records_leave_nothing_unless_they_are_skipped(task2, tmp_path):
+def test_create_with_bad_records_creates_nothing(task2, tmp_path):
     path = tmp_path / "a.db"
     with pytest.raises(BadRowsError, match="1 of 2 rows can't be read, so nothing") as refused:
         Experiment.create(path, "a", task2, records=BAD)
@@ -40,13 +40,13 @@ def test_bad_records_leave_nothing_unless_they_are_skipped(task2, tmp_path):
         assert b.head.number == 1 and b.is_one_of_many
 
 
-def test_a_crash_while_records_come_in_leaves_no_experiment(task2, tmp_path, monkeypatch):
+def test_an_interrupted_create_leaves_no_experiment(task2, tmp_path, monkeypatch):
     write = journal.Transaction.append
 
-    def crash(step, kind, page):
+    def crash(transaction, kind, payload):
         if kind == "imported":
             raise KeyboardInterrupt
-        return write(step, kind, page)
+        return write(transaction, kind, payload)
 
     monkeypatch.setattr(journal.Transaction, "append", crash)
     with pytest.raises(KeyboardInterrupt):
@@ -55,7 +55,7 @@ def test_a_crash_while_records_come_in_leaves_no_experiment(task2, tmp_path, mon
         Experiment.open(tmp_path / "a.db")
 
 
-def test_records_that_were_checked_before(task2, tmp_path):
+def test_checked_records_are_imported(task2, tmp_path):
     with Experiment.create(tmp_path / "a.db", "a", task2) as a:
         assert a.import_records(task2.checked_records(GOOD)) == 2
         with pytest.raises(DowiseError, match="leave the argument arm out"):
@@ -67,16 +67,16 @@ def test_records_that_were_checked_before(task2, tmp_path):
         assert a.head.number == 2
 
 
-def test_one_decision_is_looked_up(task2, tmp_path):
+def test_a_case_is_a_copy(task2, tmp_path):
     with Experiment.create(tmp_path / "a.db", "a", task2) as a:
         decision = a.ask({"C": 1})
         a.case(decision.id).values["Y"] = "1"  # a copy
         assert a.case(1).values == {} and a.case(1).asked == decision.arm
-        with pytest.raises(DowiseError, match="there is no decision 2"):
+        with raises_code("unknown-decision"):
             a.case(2)
 
 
-def test_the_names_are_there_and_cost_nothing_before_they_are_used():
+def test_public_names_are_loaded_on_first_use():
     assert dowise.Experiment is Experiment
     assert callable(dowise.check_storage)
     assert {"Experiment", "check_storage"} <= {*dowise.experiment.__all__}

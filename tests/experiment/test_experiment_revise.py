@@ -1,4 +1,4 @@
-"""Revising an experiment: past records count again, read by label, and nothing is lost unseen."""
+"""Revisions: past records are learned again by label, and no label is lost."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def ward(text=GRAPH, non_manipulable="Z", reward="Y", **more):
     return Problem(CausalGraph.parse(text), reward, "C", non_manipulable, arms="all", **more)
 
 
-def one_by_one(problem, cases):
+def parameters_of(problem, cases):
     belief = Belief(problem)
     for case in cases:
         values = {name: label for name, label in case.known.items() if name in problem.domains}
@@ -46,10 +46,10 @@ def run():
         ward(non_manipulable=()),
     ],
 )
-def test_past_records_count_again_under_another_problem(run, problem):
-    run.revise(problem, reason="we know better")
+def test_past_records_are_learned_under_the_new_problem(run, problem):
+    run.revise(problem, reason="new evidence")
     assert run.problem == problem
-    assert np.array_equal(run.belief.parameters, one_by_one(problem, run.records()))
+    assert np.array_equal(run.belief.parameters, parameters_of(problem, run.records()))
     again = Experiment.open(run._journal.storage)
     assert again.problem == problem
     assert np.array_equal(again.belief.parameters, run.belief.parameters)
@@ -57,18 +57,18 @@ def test_past_records_count_again_under_another_problem(run, problem):
     assert again.audit().ok
 
 
-def test_variables_that_were_dropped_are_ignored_and_arms_on_them_left_out(run):
+def test_arms_on_dropped_variables_are_left_out(run):
     smaller = ward("C -> X -> Z -> Y; C -> Y")
     on_w = [case for case in run.records() if "W" in case.asked]
     others = [case for case in run.records() if "W" not in case.asked]
     assert on_w and others
     run.revise(smaller, reason="nobody records W")
-    assert np.array_equal(run.belief.parameters, one_by_one(smaller, others))
+    assert np.array_equal(run.belief.parameters, parameters_of(smaller, others))
     left_out = run.status({"C": 0}, evidence=False).left_out
     assert sum(left_out.values()) == len(on_w)
     assert all("set W, which is no longer recorded" in why for why in left_out)
     run.revise(WARD, reason="they do after all")
-    assert np.array_equal(run.belief.parameters, one_by_one(WARD, run.records()))
+    assert np.array_equal(run.belief.parameters, parameters_of(WARD, run.records()))
 
 
 def test_a_label_that_is_lost_is_refused_with_the_decisions_named(run):
@@ -81,7 +81,7 @@ def test_a_label_that_is_lost_is_refused_with_the_decisions_named(run):
     assert run.head == head and run.problem == WARD
 
 
-def test_a_label_that_is_lost_in_imported_records_is_refused_too():
+def test_a_missing_label_of_imported_records_is_refused():
     experiment = new()
     experiment.import_records({"C": ["0"], "X": ["0"], "Z": ["0"], "Y": ["1"], "W": ["0"]})
     with pytest.raises(DowiseError, match="the records of event 2.*"):
@@ -94,7 +94,7 @@ def test_a_label_that_is_lost_in_imported_records_is_refused_too():
     assert np.array_equal(experiment.belief.parameters, twin.parameters)
 
 
-def test_another_policy_has_its_own_options_and_the_same_policy_keeps_its(run):
+def test_only_the_same_policy_keeps_its_options(run):
     run.revise(options={"delta": 0.1}, reason="wider")
     assert run.events()[-1].payload["options"]["samples"] == 50
     assert run.events()[-1].payload["options"]["delta"] == 0.1
@@ -105,15 +105,15 @@ def test_another_policy_has_its_own_options_and_the_same_policy_keeps_its(run):
     assert run.events()[-1].payload["options"]["samples"] == 1000
 
 
-def test_another_prior_counts_from_the_start(run):
+def test_a_new_prior_applies_to_all_records(run):
     run.revise(options={"prior": {"Y": [5.0, 1.0]}}, reason="what the literature says")
     assert np.array_equal(
         run.belief.parameters - Belief(WARD, {"Y": [5.0, 1.0]}).parameters,
-        one_by_one(WARD, run.records()) - Belief(WARD).parameters,
+        parameters_of(WARD, run.records()) - Belief(WARD).parameters,
     )
 
 
-def test_changing_nothing_says_nothing_and_every_change_needs_a_reason(run):
+def test_a_revision_without_changes_records_nothing(run):
     head = run.head
     run.revise(WARD, "ids", {"samples": 50}, "no change")
     run.revise(reason="none at all")
@@ -128,7 +128,7 @@ def test_changing_nothing_says_nothing_and_every_change_needs_a_reason(run):
     assert run.head == head
 
 
-def test_decisions_before_it_are_audited_explained_and_handed_out_under_what_held_then(run):
+def test_earlier_decisions_keep_their_configuration(run):
     first = run.ask({"C": 0}, "r9")
     run.revise(ward("C -> X -> Z -> Y; C -> Y"), "ucb", reason="simpler")
     again = run.ask({"C": 0}, "r9")
@@ -140,7 +140,7 @@ def test_decisions_before_it_are_audited_explained_and_handed_out_under_what_hel
         run.ask({"C": 1}, "r9")
 
 
-def test_a_decision_that_is_pending_goes_on_under_the_new_problem():
+def test_a_pending_decision_continues_under_the_new_problem():
     experiment = new()
     experiment.ask({"C": 0}, allowed=["do(X=1)"])
     bigger = ward(f"{GRAPH}; V -> Y")
@@ -151,7 +151,7 @@ def test_a_decision_that_is_pending_goes_on_under_the_new_problem():
     assert np.array_equal(experiment.belief.parameters, twin.parameters)
 
 
-def test_a_reward_that_was_told_before_it_became_one_ends_what_was_pending():
+def test_a_value_of_the_new_reward_closes_a_pending_decision():
     experiment = new()
     experiment.ask_many([{"C": 0}] * 2, allowed=["do(X=1)"])
     experiment.tell(1, {"Z": 1})
@@ -163,17 +163,17 @@ def test_a_reward_that_was_told_before_it_became_one_ends_what_was_pending():
     assert experiment.audit().ok
 
 
-def test_an_arm_that_set_what_is_the_reward_now_is_left_out():
+def test_an_arm_that_set_the_new_reward_is_left_out():
     experiment = new()
     experiment.ask({"C": 0}, allowed=["do(W=1)"])
     experiment.tell(1, {"X": 0, "Y": 1, "Z": 1})
     experiment.revise(ward("C -> X; C -> W; X -> W; Y; Z", (), "W"), reason="W is what we want")
-    (why,) = experiment.status({"C": 0}, evidence=False).left_out
-    assert why == "do(W=1) set W, which is the reward now"
+    (reason,) = experiment.status({"C": 0}, evidence=False).left_out
+    assert reason == "do(W=1) set W, which is the reward now"
 
 
 @pytest.mark.parametrize("policy", ["ucb", "kl-ucb", "bernoulli-ts", "z2-ts", "ids"])
-def test_another_context_leaves_out_what_lacks_it(policy):
+def test_records_without_a_new_context_variable_are_left_out(policy):
     experiment = played(6, policy=policy)
     graph = CausalGraph.parse(f"{GRAPH}; D -> Y")
     experiment.revise(Problem(graph, "Y", ("C", "D"), "Z", arms="all"), reason="D is seen too")
@@ -184,26 +184,26 @@ def test_another_context_leaves_out_what_lacks_it(policy):
     assert experiment.audit().ok
 
 
-def test_an_import_that_a_revision_overtook_is_refused(monkeypatch):
-    from dowise.experiment import experiment as home
+def test_an_import_during_a_revision_is_refused(monkeypatch):
+    from dowise.experiment import experiment as experiment_module
 
     experiment = new()
-    checked = home.checked_import
+    checked = experiment_module.checked_import
 
-    def overtaken(*given):
-        page = checked(*given)
+    def revise_during(*arguments):
+        payload = checked(*arguments)
         Experiment.open(experiment._journal.storage).revise(
             ward(f"{GRAPH}; X -> Y"), reason="meanwhile"
         )
-        return page
+        return payload
 
-    monkeypatch.setattr(home, "checked_import", overtaken)
+    monkeypatch.setattr(experiment_module, "checked_import", revise_during)
     with raises_code("conflict", "revised"):
         experiment.import_records({"C": ["0"], "Y": ["1"]})
     assert experiment.head.number == 2
 
 
-def test_forbidden_assignments_are_kept_to_and_pending_decisions_on_them_are_named():
+def test_forbidden_settings_are_not_chosen_and_pending_ones_are_named():
     experiment = new()
     first = experiment.ask({"C": 0}, allowed=["do(X=1)"])
     second = experiment.ask({"C": 0}, allowed=["do(W=0, X=1)"])
@@ -216,7 +216,7 @@ def test_forbidden_assignments_are_kept_to_and_pending_decisions_on_them_are_nam
     again = Experiment.open(experiment._journal.storage)
     assert again.problem == stricter and again.problem.forbidden == stricter.forbidden
     before = again.belief.parameters.copy()
-    again.tell(first.id, {"W": 0, "Z": 1, "Y": 1})  # it was carried out, and teaches
+    again.tell(first.id, {"W": 0, "Z": 1, "Y": 1})  # it was carried out, and is learned from
     assert (again.belief.parameters != before).any()
     again.withdraw(second.id, reason="not any more")
     again.tell(third.id, {"W": 0, "Z": 1, "Y": 1})
@@ -228,17 +228,17 @@ def test_forbidden_assignments_are_kept_to_and_pending_decisions_on_them_are_nam
     assert again.audit().ok
 
 
-def test_the_problems_prior_is_in_the_journal_and_the_last_word_on_a_prior_counts():
+def test_the_last_prior_of_the_problem_or_the_policy_counts():
     known = Problem(WARD.graph, "Y", "C", "Z", arms="all", prior={"W": [3, 1]})
     experiment = new(known)
     assert experiment.options["prior"] == {"W": [3.0, 1.0]}
     again = Experiment.open(experiment._journal.storage)
     assert again.problem == known
     assert np.array_equal(again.belief.parameters, Belief(known).parameters)
-    again.revise(options={"prior": 2.0}, reason="less")  # said of the policy, after the problem
+    again.revise(options={"prior": 2.0}, reason="less")  # an option of the policy
     assert (again.belief.parameters == 2).all()
     again.revise(Problem(WARD.graph, "Y", "C", "Z", prior={"W": [3, 1]}), reason="fewer arms")
-    assert (again.belief.parameters == 2).all()  # this problem says nothing new of it
+    assert (again.belief.parameters == 2).all()  # the prior of the problem is the same
     again.revise(Problem(WARD.graph, "Y", "C", "Z", prior=0.5), reason="much less")
     assert (again.belief.parameters == 0.5).all() and again.options["prior"] == 0.5
     again.revise(WARD, options={"prior": 4.0}, reason="both")
@@ -247,6 +247,6 @@ def test_the_problems_prior_is_in_the_journal_and_the_last_word_on_a_prior_count
     assert again.audit().ok
 
 
-def test_a_policy_without_a_belief_is_looked_at_under_the_problems_prior():
+def test_queries_use_the_prior_of_the_problem_if_the_policy_has_no_belief():
     experiment = new(Problem(WARD.graph, "Y", "C", "Z", prior=0.5), policy="ucb")
     assert (experiment.belief.parameters == 0.5).all() and "prior" not in experiment.options

@@ -1,4 +1,4 @@
-"""Exports that are read back: what they can't vouch for is not taken for plain records."""
+"""Importing exports of the same and of another experiment."""
 
 import pytest
 from support.experiments import new, played
@@ -19,7 +19,7 @@ def test_an_experiment_refuses_its_own_export(tmp_path, ending):
     assert experiment.import_records(read_records(path, experiment.problem), again=True) == 6
 
 
-def test_an_export_elsewhere_brings_the_same_counts(tmp_path):
+def test_importing_an_export_elsewhere_gives_the_same_counts(tmp_path):
     experiment, other, path = played(), new(), tmp_path / "ward.csv"
     experiment.erase(1, "asked for")
     experiment.export(path)
@@ -28,7 +28,7 @@ def test_an_export_elsewhere_brings_the_same_counts(tmp_path):
 
 
 @pytest.mark.parametrize("unrelated", [False, True])
-def test_deviations_are_bad_rows_of_an_export(tmp_path, unrelated):
+def test_rows_of_an_export_with_another_arm_are_bad(tmp_path, unrelated):
     experiment, other, path = new(), new(), tmp_path / "ward.csv"
     for arm in ("do(X=1)", "do(X=0)"):
         number = experiment.ask({"C": 0}, allowed=["do(X=1)"]).id
@@ -37,5 +37,4 @@ def test_deviations_are_bad_rows_of_an_export(tmp_path, unrelated):
     experiment.export(path)
     with pytest.raises(BadRowsError, match="1 of 2 rows .*line 3: another arm was played"):
         other.import_records(read_records(path, other.problem))
-    found = read_records(path, other.problem)
-    assert other.import_records(found, skip_bad=True) == 1
+    assert other.import_records(read_records(path, other.problem), skip_bad=True) == 1

@@ -1,4 +1,4 @@
-"""Decisions that are asked for together: what is imagined, and that the audit imagines the same."""
+"""Batches: imagined outcomes, and the audit of them."""
 
 import pytest
 from support.experiments import WARD, journal, new, played, rehash, saying
@@ -13,33 +13,32 @@ def asked_events(experiment):
     return [event for event in experiment.events() if event.kind == "asked"]
 
 
-def test_a_batch_is_decided_as_if_outcomes_were_known():
+def test_later_decisions_imagine_the_outcomes_of_earlier_ones():
     experiment = played(6)
     asked = experiment.ask_many(CONTEXTS)
-    assert [one.imagined for one in asked] == [0, 1, 2, 3, 4]
+    assert [decision.imagined for decision in asked] == [0, 1, 2, 3, 4]
     policy = experiment._journal.read().config.make_policy()
     policy.knowledge.belief = experiment.belief
     fantasy, decided = None, []
-    for one in asked:
-        rng = stream(7, one.id)
-        decided.append((policy if fantasy is None else fantasy).decide(one.context, rng))
+    for decision in asked:
+        rng = stream(7, decision.id)
+        decided.append((policy if fantasy is None else fantasy).decide(decision.context, rng))
         fantasy = fantasy or policy.copy()
-        fantasy.fantasize(decided[-1].arm, one.context, stream(7, one.id, 2**32))
-    for one, decision in zip(asked, decided, strict=True):
-        assert one.arm == decision.arm and one.reason == decision.reason
-        assert (one.probabilities == decision.probabilities).all()
-    alone = [policy.decide(one.context, stream(7, one.id)).reason for one in asked]
-    assert alone[0] == asked[0].reason and alone[1:] != [one.reason for one in asked[1:]]
+        fantasy.fantasize(decided[-1].arm, decision.context, stream(7, decision.id, 2**32))
+    for live, decision in zip(asked, decided, strict=True):
+        assert live.arm == decision.arm and live.reason == decision.reason
+        assert (live.probabilities == decision.probabilities).all()
+    alone = [policy.decide(decision.context, stream(7, decision.id)).reason for decision in asked]
+    assert alone[0] == asked[0].reason and alone[1:] != [decision.reason for decision in asked[1:]]
     assert experiment.audit().ok
 
 
-def test_nothing_imagined_is_learned_or_kept():
+def test_imagined_outcomes_are_not_learned():
     experiment = played(6)
     before = experiment.belief.as_dict()
     experiment.ask_many(CONTEXTS)
     assert experiment.belief.as_dict() == before
-    next_one = experiment.ask({"C": 0})
-    assert next_one.imagined == 0  # only what was asked for together
+    assert experiment.ask({"C": 0}).imagined == 0  # of the same batch only
     experiment.tell(7, {"X": 1, "Z": 1, "Y": 1, "W": 0} | dict(experiment.case(7).arm))
     experiment.ask_many(CONTEXTS)
     audit = experiment.audit()
@@ -54,84 +53,77 @@ def test_other_policies_imagine_nothing(policy):
     assert experiment.audit().ok
 
 
-def test_batches_of_journals_from_before_are_audited_as_they_were(monkeypatch):
-    with monkeypatch.context() as then:
-        then.setattr("dowise.experiment.replay.uses_fantasies", lambda _: False)
+def test_batches_without_imagined_outcomes_are_audited(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("dowise.experiment.replay.uses_fantasies", lambda _: False)
         experiment = played(4)
         asked = experiment.ask_many(CONTEXTS)
     assert all("imagined" not in event.payload for event in asked_events(experiment))
     assert experiment.audit().ok
-    assert [one.reason for one in experiment.ask_many(CONTEXTS)] != [one.reason for one in asked]
+    assert [decision.reason for decision in experiment.ask_many(CONTEXTS)] != [
+        decision.reason for decision in asked
+    ]
     assert experiment.audit().ok
 
 
-@pytest.mark.parametrize("said", [0, 1, 3, 99, -1, "2", True])
-def test_a_batch_that_says_otherwise_is_found(said):
+@pytest.mark.parametrize("number", [0, 1, 3, 99, -1, "2", True])
+def test_an_audit_finds_a_wrong_number_of_imagined_outcomes(number):
     experiment = played(4)
     experiment.ask_many(CONTEXTS)
     events = journal(experiment)
-    place = len(events) - 3  # the third of the batch, before which there are two
-    events[place] = saying(events[place], imagined=said)
+    place = len(events) - 3  # the third of the batch
+    events[place] = saying(events[place], imagined=number)
     rehash(events, place)
     finding = experiment.audit().finding
     assert finding is not None and finding.event == place + 1
 
 
-def test_an_erased_decision_of_a_batch_makes_the_later_ones_underivable():
+def test_decisions_after_an_erased_one_of_a_batch_are_not_derivable():
     experiment = played(4)
     first, *later = experiment.ask_many(CONTEXTS)
     experiment.erase(first.id, "a right")
     audit = experiment.audit()
-    assert audit.ok and {*audit.not_derivable} <= {one.id for one in later}
+    assert audit.ok and {*audit.not_derivable} <= {decision.id for decision in later}
     assert later[-1].id in audit.not_derivable
 
 
-def test_what_nothing_is_learned_from_is_not_imagined():
+def test_outcomes_that_are_not_learned_are_not_imagined():
     experiment = played(4, learn_restricted=False)
     asked = experiment.ask_many([{"C": 0}] * 3, allowed=["do(X=1)", "do(X=0)"])
     policy = experiment._journal.read().config.make_policy()
     policy.knowledge.belief = experiment.belief
     arms = [WARD.arms[i] for i in experiment.events()[-1].payload["allowed"]]
-    alone = [policy.decide({"C": 0}, stream(7, one.id), arms).reason for one in asked]
-    assert [one.reason for one in asked] == alone
+    alone = [policy.decide({"C": 0}, stream(7, decision.id), arms).reason for decision in asked]
+    assert [decision.reason for decision in asked] == alone
     assert experiment.audit().ok
 
 
-def test_a_request_is_answered_again_with_the_same_batch():
-    experiment = played(4)
-    first = experiment.ask_many(CONTEXTS, "r")
-    again = experiment.ask_many(CONTEXTS, "r")
-    assert [(one.id, one.arm, one.imagined) for one in first] == [
-        (one.id, one.arm, one.imagined) for one in again
-    ]
-
-
-def test_an_explanation_says_it():
+def test_an_explanation_names_the_imagined_outcomes():
     experiment = played(4)
     asked = experiment.ask_many(CONTEXTS)
-    found = experiment.explain(asked[2].id)
-    assert "the policy imagined outcomes of 2 decisions before it in the batch" in str(found)
-    assert found.as_dict()["known"]["imagined"] == 2
+    explanation = experiment.explain(asked[2].id)
+    assert "the policy imagined outcomes of 2 decisions before it in the batch" in str(explanation)
+    assert explanation.as_dict()["known"]["imagined"] == 2
     assert "imagined" not in str(experiment.explain(asked[0].id))
 
 
 def test_the_policy_is_copied_once_per_batch(monkeypatch):
-    made, copy = [], BayesianPolicy.copy
+    copies, copy = [], BayesianPolicy.copy
 
     def counting(policy):
-        made.append(policy)
+        copies.append(policy)
         return copy(policy)
 
     monkeypatch.setattr(BayesianPolicy, "copy", counting)
     experiment = played(4)
     experiment.ask_many(CONTEXTS)
-    assert len(made) == 1
+    assert len(copies) == 1
     experiment.ask_many(CONTEXTS)
-    assert len(made) == 2
-    assert experiment.audit().ok and len(made) == 4
+    assert len(copies) == 2
+    assert experiment.audit().ok and len(copies) == 4
 
 
-def test_a_plan_that_would_be_over_asks_for_nothing():
+def test_a_batch_beyond_the_horizon_is_refused():
     from dowise import CausalGraph, DowiseError, Problem
 
     problem = Problem(CausalGraph.parse("X -> Y"), "Y")
@@ -139,5 +131,6 @@ def test_a_plan_that_would_be_over_asks_for_nothing():
     with pytest.raises(DowiseError, match="the horizon of 3 rounds is over"):
         experiment.ask_many([None] * 4)
     assert not experiment.records()
-    assert [one.figures["rounds_left"] for one in experiment.ask_many([None] * 3)] == [3, 2, 1]
+    asked = experiment.ask_many([None] * 3)
+    assert [decision.figures["rounds_left"] for decision in asked] == [3, 2, 1]
     assert experiment.audit().ok

@@ -1,4 +1,4 @@
-"""Sums that are kept as decisions change are those of all decisions gone through."""
+"""Running totals against totals over all decisions, and values that do not count."""
 
 import random
 
@@ -13,8 +13,8 @@ from dowise.experiment.status import contexts_to_show
 OTHER = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y; C -> W"), "Y", ("C", "W"), "Z")
 
 
-def at_random(experiment, rng):
-    """One thing that may happen to an experiment."""
+def take_random_step(experiment, rng):
+    """Change an experiment in one of the ways that are possible."""
     ids = [case.id for case in experiment.records()]
     verb = rng.choice(["ask", "ask", "tell", "tell", "tell", "amend", "withdraw", "erase"])
     if verb == "ask" or not ids:
@@ -38,62 +38,62 @@ def at_random(experiment, rng):
     return experiment.erase(case.id, "asked for") if rng.random() < 0.2 else None
 
 
-def check(experiment):
+def check_against_all_decisions(experiment):
     status, cases = experiment.status(evidence=False), experiment.records()
-    there = [case for case in cases if case.status != "erased"]
+    existing = [case for case in cases if case.status != "erased"]
     assert status.counts == {
         "asked": len(cases),
         **{
             kind: sum(case.status == kind for case in cases)
             for kind in ("pending", "done", "withdrawn", "erased")
         },
-        "restricted": sum(case.is_restricted for case in there),
-        "played_otherwise": sum(case.played is not None for case in there),
+        "restricted": sum(case.is_restricted for case in existing),
+        "played_otherwise": sum(case.played is not None for case in existing),
     }
     assert status.pending == experiment.pending()
     assert status.pending == tuple(case for case in cases if case.status == "pending")
-    idle = UnusedValues(experiment.problem)
-    assert status.incomplete == tuple(case for case in cases if idle.may_still_count(case))
-    came = PlayCounts(experiment.problem, cases)
-    shares = came.shares([one.context for one in status.contexts])
-    assert [one.weight for one in status.contexts] == shares
-    assert status.has_contexts == bool(came.times)
-    for one in status.contexts:
-        assert one.plays.tolist() == came.plays(one.context).tolist()
+    unused = UnusedValues(experiment.problem)
+    assert status.incomplete == tuple(case for case in cases if unused.may_still_count(case))
+    plays = PlayCounts(experiment.problem, cases)
+    shares = plays.shares([summary.context for summary in status.contexts])
+    assert [summary.weight for summary in status.contexts] == shares
+    assert status.has_contexts == bool(plays.times)
+    for summary in status.contexts:
+        assert summary.plays.tolist() == plays.plays(summary.context).tolist()
     ended = [case for case in cases if case.status in ("done", "withdrawn") and case.values]
     assert experiment.counted().decisions == len(ended)
     fresh = Experiment.open(experiment._journal.storage).status(evidence=False)
-    one, other = status.as_dict(), fresh.as_dict()
-    for page in (one, other):
-        for case in page["pending"]:
+    documents = [status.as_dict(), fresh.as_dict()]
+    for document in documents:
+        for case in document["pending"]:
             del case["waiting_seconds"]
-    assert one == other
+    assert documents[0] == documents[1]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_sums_are_those_of_all_decisions(seed):
+def test_totals_equal_those_over_all_decisions(seed):
     rng, experiment = random.Random(seed), new(policy="random")
     for number in range(60):
-        at_random(experiment, rng)
+        take_random_step(experiment, rng)
         if number % 6 == 0:
-            check(experiment)
+            check_against_all_decisions(experiment)
         if number == 40:
             experiment.revise(OTHER if seed % 2 else WARD, "random", reason="another context")
-    check(experiment)
+    check_against_all_decisions(experiment)
 
 
-def test_a_context_that_was_a_mistake_never_came():
+def test_an_amended_or_erased_context_no_longer_counts():
     experiment = new()
     experiment.ask({"C": 0})
     assert experiment.status().has_contexts
-    assert [one.weight for one in experiment.status().contexts] == [1.0, 0.0]
+    assert [summary.weight for summary in experiment.status().contexts] == [1.0, 0.0]
     experiment.amend(1, {"C": 1}, "typo")
-    assert [one.weight for one in experiment.status().contexts] == [0.0, 1.0]
+    assert [summary.weight for summary in experiment.status().contexts] == [0.0, 1.0]
     experiment.erase(1, "asked for")
     assert not experiment.status().has_contexts
 
 
-def test_of_contexts_that_came_as_often_the_first_by_name_is_shown():
+def test_equally_frequent_contexts_are_sorted_by_their_labels():
     experiments = [new(OTHER, policy="random"), new(OTHER, policy="random")]
     contexts = [
         {"C": "1", "W": "1"},
@@ -104,17 +104,17 @@ def test_of_contexts_that_came_as_often_the_first_by_name_is_shown():
     for experiment, order in zip(experiments, (contexts, contexts[::-1]), strict=True):
         for context in order:
             experiment.ask(context)
-        came = PlayCounts(OTHER, experiment.records())
-        assert contexts_to_show(OTHER, came, 2) == [{"C": "1", "W": "1"}, {"C": "0", "W": "0"}]
+        plays = PlayCounts(OTHER, experiment.records())
+        assert contexts_to_show(OTHER, plays, 2) == [{"C": "1", "W": "1"}, {"C": "0", "W": "0"}]
 
 
-def test_what_a_look_has_taken_stays_as_it_was():
+def test_a_copy_of_the_state_does_not_change():
     experiment = new()
     experiment.ask({"C": 0})
-    then = experiment._journal.read()
-    case = then.cases[1]
+    state = experiment._journal.read()
+    case = state.cases[1]
     experiment.tell(1, {"Y": 1})
     experiment.ask({"C": 1})
-    assert [*then.cases] == [*then.pending] == [1] and then.cases[1] is case
+    assert [*state.cases] == [*state.pending] == [1] and state.cases[1] is case
     assert case.status == "pending" and not case.values
-    assert then.head.number == 2 and experiment.case(1).status == "done"
+    assert state.head.number == 2 and experiment.case(1).status == "done"
