@@ -1,9 +1,9 @@
-"""Golden stores: journals written by earlier code, and what the commands print about them.
+"""Golden stores: journals written by earlier versions, and what commands print about them.
 
     python -m tests.golden.stores              # writes present.db, if there is none
 
-`present.db` was written by the code before the redesign and must not be written again: that today's
-code reads it, derives every decision again and shows the same numbers is what the tests are for.
+`present.db` was written before the redesign and must not be written again: the tests check that
+current code reads it, derives every decision again and prints the same numbers.
 `store_documents.json` has the documents of all stores, `store_texts.json` the sentences in them.
 """
 

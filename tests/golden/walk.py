@@ -1,11 +1,11 @@
-"""Calls inside the package per operation: how far a reader has to walk through the code.
+"""Number of calls inside the package per operation: the distance that a reader has to walk.
 
-    python -m tests.golden.walk                # print today's figures
+    python -m tests.golden.walk                # print the current figures
 
 `calls` counts the functions of the package that are entered, `file_changes` the calls into another
 file than that of the calling function, and `files` the files visited. Each operation is measured
 when everything is loaded and compiled. `store_reads` counts the reads of the journal per page.
-`walks.json` has the figures of the code before the redesign as upper limits.
+`walks.json` has the recorded figures, which are upper limits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dowise import Experiment, load_problem, simulate
 
 SOURCES = Path(dowise.__file__).parent.parent
 PACKAGES = tuple(f"{SOURCES / name}/" for name in ("dowise", "dowise_web"))
-# Not functions of their own: where comprehensions are frames depends on the version of Python.
+# Not counted as functions: whether a comprehension is a frame depends on the version of Python.
 _PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>")
 TIMES = 3
 PAGES = ("now", "known", "graph", "history")
@@ -59,18 +59,18 @@ class Walk:
 
     @contextmanager
     def installed(self):
-        """Be the profile function of this thread, and of those that start within the block."""
-        earlier, earlier_elsewhere = sys.getprofile(), threading.getprofile()
+        """Profile this thread, and threads that start within the block."""
+        earlier, earlier_in_threads = sys.getprofile(), threading.getprofile()
         sys.setprofile(self)
         threading.setprofile(self)
         try:
             yield self
         finally:
             sys.setprofile(earlier)
-            threading.setprofile(earlier_elsewhere)
+            threading.setprofile(earlier_in_threads)
 
     def figures(self, operation):
-        """Count while a function runs: the least of several times, as some depend on the clock."""
+        """Count while a function runs; return the least of several runs, as some depend on the clock."""
         counts = [self._once(operation) for _ in range(TIMES)]
         return {name: min(count[name] for count in counts) for name in counts[0]}
 
