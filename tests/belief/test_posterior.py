@@ -1,23 +1,14 @@
-"""Posteriors: drawing apart from evaluating, one world for all contexts, one of one's own, ties."""
+"""Posterior: draws against the circuit, worlds shared by contexts, double precision, ties."""
 
 import json
 
 import numpy as np
 import pytest
+from support.beliefs import trained_belief
 from support.errors import raises_code
 
 from dowise import Belief, CausalGraph, Problem, load_problem, make_policy
 from dowise.belief import Posterior
-
-
-def trained(name, rounds, prior=1.0):
-    problem = load_problem(name)
-    posterior, rng = Posterior(problem, prior), np.random.default_rng(0)
-    for number in range(rounds):
-        arm = problem.arms[rng.integers(len(problem.arms))]
-        seen = {v: str(rng.choice(problem.domains[v])) for v in problem.graph if v not in arm}
-        posterior.learn(problem.record(arm, seen, number))
-    return posterior
 
 
 def contexts(problem):
@@ -27,52 +18,50 @@ def contexts(problem):
 @pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare"])
 @pytest.mark.parametrize("prior", [0.6, 1.0])
 @pytest.mark.parametrize("samples", [1, 300, 1001])
-def test_the_fused_kernel_draws_and_evaluates_as_the_two_by_themselves(name, prior, samples):
-    """Bit by bit: entries drawn on their own, then the circuit run over them."""
-    posterior = trained(name, 30, prior)
+def test_draws_equal_the_circuit_at_drawn_entries(name, prior, samples):
+    posterior = trained_belief(name, 30, prior).posterior
     entries = posterior.draw_entries(samples, rng=5)
     for codes in contexts(posterior.problem):
-        apart = posterior.model.evaluated(entries, codes)
-        together = posterior.draw(codes, samples, rng=5)
-        np.testing.assert_array_equal(np.minimum(apart, 1), together.others)
+        evaluated = posterior.model.evaluated(entries, codes)
+        draws = posterior.draw(codes, samples, rng=5)
+        np.testing.assert_array_equal(np.minimum(evaluated, 1), draws.others)
 
 
-def test_equal_seeds_give_equal_conditionals_across_contexts():
-    """Y's rows differ by context, Z's do not: what shares rows shares draws."""
+def test_rows_shared_by_contexts_have_equal_draws():
+    """Rows of Y differ by context, those of Z do not."""
     graph = CausalGraph.parse("C -> Y; Z -> Y; X -> Z")
     problem = Problem(graph, "Y", "C", arms=["do(X=0)", "do(X=1)"])
-    known = np.full((2, 2, 2), 1e9)
-    known[:, 0, 1] = known[:, 1, 0] = 1e-6  # Y = Z in both contexts: only Z's rows are left
-    belief = Belief(problem, {"Y": known})
-    one, other = (belief.draw_rewards({"C": c}, 200, rng=3) for c in "01")
-    np.testing.assert_allclose(one, other, atol=1e-4)
-    assert np.abs(one - belief.draw_rewards({"C": "0"}, 200, rng=4)).max() > 0.1
+    prior = np.full((2, 2, 2), 1e9)
+    prior[:, 0, 1] = prior[:, 1, 0] = 1e-6  # Y = Z in both contexts
+    belief = Belief(problem, {"Y": prior})
+    first, second = (belief.draw_rewards({"C": c}, 200, rng=3) for c in "01")
+    np.testing.assert_allclose(first, second, atol=1e-4)
+    assert np.abs(first - belief.draw_rewards({"C": "0"}, 200, rng=4)).max() > 0.1
 
 
-def test_many_records_of_another_problem_are_refused():
+def test_records_of_another_problem_are_refused():
     posterior, other = Posterior(load_problem("task1")), load_problem("task3")
     with raises_code("wrong-problem", "RecordBatch of 2 records"):
         posterior.learn_many(other.records({"Y": [0, 1]}))
     assert not posterior.counts.any()
 
 
-def test_what_is_kept_comes_back_and_learns_on():
-    posterior = trained("task2", 50, prior=1 / 3)
-    page = json.loads(json.dumps(posterior.as_dict()))
-    again = Posterior.from_dict(page, posterior.problem)
+def test_json_round_trip():
+    posterior = trained_belief("task2", 50, prior=1 / 3).posterior
+    again = Posterior.from_dict(json.loads(json.dumps(posterior.as_dict())), posterior.problem)
     np.testing.assert_array_equal(again.prior, posterior.prior)
     np.testing.assert_array_equal(again.counts, posterior.counts)
     record = posterior.problem.record("do(X1=0)", {"C": 1, "Z": 0, "X2": 1, "Y": 1})
-    for one in (again, posterior):
-        one.learn(record)
+    again.learn(record)
+    posterior.learn(record)
     np.testing.assert_array_equal(again.parameters, posterior.parameters)
 
 
-# -- a belief that is given -----------------------------------------------------------------------
+# -- policies that start from a belief -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["ids", "ts"])
-def test_policies_go_on_from_a_belief(name):
+def test_policies_continue_from_a_belief(name):
     problem = load_problem("task1")
     belief = Belief(problem)
     for _ in range(200):
@@ -99,22 +88,22 @@ DRAWS = 200_000
 
 
 def radius(p):
-    """Five standard errors of a share: a false alarm of 6e-7."""
+    """Return five standard errors of a share: a false alarm has probability 6e-7."""
     return 5 * np.sqrt(p * (1 - p) / DRAWS)
 
 
 @pytest.mark.parametrize("prior", [0.02, 0.05, 0.2, 1.0])
 @pytest.mark.parametrize("values", [{"0": 0.0, "1": 1.0}, {"0": 5.0, "1": -5.0}])
-def test_arms_that_are_alike_are_best_alike(prior, values):
-    """Single precision has them at exactly 1 together, and the first would win: .524 at .05."""
+def test_equal_arms_are_best_equally_often(prior, values):
+    """In single precision both are often exactly 1, and the first would win: .524 at .05."""
     problem = Problem(X_TO_Y.graph, "Y", reward_values=values)
     best = Belief(problem, prior).probability_best(None, DRAWS, rng=0)
     assert abs(best[0] - 0.5) < radius(0.5)
 
 
 @pytest.mark.slow
-def test_arms_that_are_not_alike_are_best_as_often_as_they_should():
-    """Beside four million draws of NumPy's on the logit scale, where neither arm saturates."""
+def test_probability_best_of_unequal_arms_with_small_priors():
+    """Against four million draws of NumPy on the logit scale, where neither arm saturates."""
     belief = Belief(X_TO_Y, {"Y": [[0.02, 0.02], [0.03, 0.01]]})
     rng = np.random.default_rng(1)  # logit of Beta(a, b) is the difference of two log-gammas
 
@@ -129,36 +118,34 @@ def test_arms_that_are_not_alike_are_best_as_often_as_they_should():
     assert abs(best[0] - truth) < radius(truth) * np.sqrt(1 + DRAWS / size)
 
 
-def test_ids_and_ts_break_such_ties_as_well():
-    """At .02 the first of two like arms would have p* of .54 in single precision."""
+def test_ids_and_ts_break_ties_evenly():
+    """At .02 the first of two equal arms would have a p* of .54 in single precision."""
     policy = make_policy("ids", X_TO_Y, prior=0.02, samples=DRAWS)
     best = policy.decide(rng=0).figures["best"]
     assert abs(best[0] - 0.5) < radius(0.5)
     thompson = make_policy("ts", X_TO_Y, prior=0.02, propensity_samples=DRAWS)
     assert abs(thompson.decide(rng=0).probabilities[0] - 0.5) < radius(0.5) + 1 / DRAWS
     rng = np.random.default_rng(0)
-    plain = make_policy("ts", X_TO_Y, prior=0.02)
-    first = np.mean([str(plain.decide(rng=rng).arm) == "do(X=0)" for _ in range(4000)])
+    without = make_policy("ts", X_TO_Y, prior=0.02)
+    first = np.mean([str(without.decide(rng=rng).arm) == "do(X=0)" for _ in range(4000)])
     assert abs(first - 0.5) < 5 * 0.5 / np.sqrt(4000)
-    only = policy.decide(rng=0, allowed=["do(X=1)"])
-    assert only.probabilities.tolist() == [0, 1]
+    assert policy.decide(rng=0, allowed=["do(X=1)"]).probabilities.tolist() == [0, 1]
 
 
-def test_the_careful_draws_are_the_fast_ones_where_both_can_tell():
-    """The same random numbers: to single precision the rewards are those of the fast kernel."""
+def test_double_precision_draws_equal_single_precision_draws():
     for name in ("task1", "task3", "healthcare"):
-        posterior = trained(name, 30, prior=0.3)
+        posterior = trained_belief(name, 5, prior=0.3).posterior
         codes = contexts(posterior.problem)[1]
-        careful = posterior.draw(codes, 500, rng=1)
-        assert careful.whole is not None
-        np.testing.assert_allclose(careful.whole.sum(axis=1), 1, atol=1e-12)
+        double = posterior.draw(codes, 500, rng=1)
+        assert double.whole is not None
+        np.testing.assert_allclose(double.whole.sum(axis=1), 1, atol=1e-12)
         posterior.is_single_precision = True
-        fast = posterior.draw(codes, 500, rng=1)
-        assert fast.whole is None
-        np.testing.assert_allclose(careful.others, fast.others, atol=2e-5)
+        single = posterior.draw(codes, 500, rng=1)
+        assert single.whole is None
+        np.testing.assert_allclose(double.others, single.others, atol=2e-5)
 
 
-def test_rows_that_were_seen_often_need_no_care():
+def test_double_precision_ends_when_all_counts_are_large():
     posterior = Posterior(X_TO_Y, prior=0.3)
     for number, (x, y) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
         assert posterior.draw((), 3, rng=0).whole is not None

@@ -1,4 +1,4 @@
-"""Formulas: the known ones, and that each is right in hundreds of random worlds."""
+"""Estimators from other experiments: known formulas, and exact values in random worlds."""
 
 from itertools import combinations
 
@@ -27,24 +27,23 @@ LARGER = Problem(
 )
 
 
-def extra(problem):
-    """For each intervention set the formulas besides the direct one."""
+def indirect_formulas(problem):
     return {
-        "".join(sorted(names)): [str(e) for e in found if not e.is_direct]
-        for names, found in estimators(problem).items()
+        "".join(sorted(names)): [str(e) for e in of_set if not e.is_direct]
+        for names, of_set in estimators(problem).items()
     }
 
 
-def test_the_front_door():
-    assert extra(FRONT_DOOR) == {
+def test_front_door():
+    assert indirect_formulas(FRONT_DOOR) == {
         "": [],
         "X": ["Σ_{z} P(Z=z | X=x) Σ_{x'} P(X=x') P(Y=y | X=x', Z=z)"],
     }
 
 
 def test_the_four_formulas_of_the_talk():
-    """As printed in the authors' talk; the order of factors is ours."""
-    assert extra(TALK) == {
+    """As in the authors' talk, except for the order of factors."""
+    assert indirect_formulas(TALK) == {
         "": ["Σ_{a,b,c} P_{B=b}(C=c | A=a) P_{C=c}(A=a, B=b, Y=y)"],
         "B": ["Σ_{a,c} P(C=c | A=a, B=b) Σ_{b'} P(A=a, B=b') P(Y=y | A=a, B=b', C=c)"],
         "C": [
@@ -55,24 +54,24 @@ def test_the_four_formulas_of_the_talk():
 
 
 def test_the_number_of_formulas_of_the_larger_graph():
-    counts = {names: len(found) for names, found in extra(LARGER).items()}
+    counts = {names: len(texts) for names, texts in indirect_formulas(LARGER).items()}
     assert counts == {"": 6, "B": 5, "D": 7, "E": 5, "BD": 4, "DE": 5}
 
 
 def test_without_hidden_causes_every_factor_is_a_mechanism():
-    """Each term is P(v | pa) of the graph, a product of such, or the direct estimator."""
+    """Each term is P(v | pa), a product of such terms, or the direct estimator."""
     problem = load_problem("task3")
     graph = problem.graph.condition(problem.context)
-    for found in estimators(problem).values():
-        assert found[0].is_direct
-        for estimator in found[1:]:
+    for direct, *indirect in estimators(problem).values():
+        assert direct.is_direct
+        for estimator in indirect:
             for term in estimator.formula.terms():
                 for name in term.variables:
                     parents = {*graph.parents(name)} - term.experiment
                     assert parents <= term.given | term.variables
 
 
-def test_nothing_is_claimed_where_nothing_can_be_known():
+def test_effects_that_are_not_identifiable():
     bow = CausalGraph.parse("X -> Y; X <-> Y")
     assert identify(bow, "Y", {"X"}, [frozenset()]) is None
     instrument = CausalGraph.parse("W -> X -> Y; X <-> Y")
@@ -83,13 +82,13 @@ def test_nothing_is_claimed_where_nothing_can_be_known():
 def test_latex():
     (only,) = (e for e in estimators(FRONT_DOOR)[frozenset("X")] if not e.is_direct)
     assert only.latex() == (r"\sum_{z} P(Z=z \mid X=x) \sum_{x'} P(X=x') P(Y=y \mid X=x', Z=z)")
-    top = Term(frozenset(), frozenset("A"))
-    all_of_a = Sum(frozenset("A"), top)
-    assert as_latex(Quotient(top, all_of_a)) == r"\frac{P(A=a)}{\sum_{a'} P(A=a')}"
-    assert as_text(Product((all_of_a, top))) == "[Σ_{a'} P(A=a')] P(A=a)"
+    term = Term(frozenset(), frozenset("A"))
+    total = Sum(frozenset("A"), term)
+    assert as_latex(Quotient(term, total)) == r"\frac{P(A=a)}{\sum_{a'} P(A=a')}"
+    assert as_text(Product((total, term))) == "[Σ_{a'} P(A=a')] P(A=a)"
 
 
-def test_names_that_differ_only_in_case_are_written_as_they_are():
+def test_names_that_differ_only_in_case_get_numbered_symbols():
     problem = Problem(
         CausalGraph.parse("X -> z -> Y; X <-> Y; Z -> Y"), "Y", non_manipulable=["z", "Z"]
     )
@@ -97,35 +96,34 @@ def test_names_that_differ_only_in_case_are_written_as_they_are():
     assert str(only) == ("Σ_{z1,z2} P(Z=z1) P(z=z2 | X=x) Σ_{x'} P(X=x') P(Y=y | X=x', Z=z1, z=z2)")
 
 
-def by_the_book(formula, joints, names, known):
-    """The value of a formula from the joint distributions of all experiments, term by term."""
+def slow_value(formula, joints, names, values):
+    """Evaluate a formula at the joint distributions of all experiments, term by term."""
     if isinstance(formula, Term):
-        setting = tuple(sorted((name, known[name]) for name in formula.experiment))
-        table = joints[setting]
+        table = joints[tuple(sorted((name, values[name]) for name in formula.experiment))]
 
         def probability(event):
-            index = tuple(known[name] if name in event else slice(None) for name in names)
-            return table[index].sum()
+            return table[tuple(values[n] if n in event else slice(None) for n in names)].sum()
 
         return probability(formula.variables | formula.given) / probability(formula.given)
     if isinstance(formula, Product):
-        return np.prod([by_the_book(factor, joints, names, known) for factor in formula.factors])
+        return np.prod([slow_value(factor, joints, names, values) for factor in formula.factors])
     if isinstance(formula, Quotient):
-        return by_the_book(formula.top, joints, names, known) / by_the_book(
-            formula.bottom, joints, names, known
+        top, bottom = (
+            slow_value(part, joints, names, values) for part in (formula.top, formula.bottom)
         )
+        return top / bottom
     bound = sorted(formula.bound)
     return sum(
-        by_the_book(formula.body, joints, names, known | dict(zip(bound, values, strict=True)))
-        for values in np.ndindex(*([2] * len(bound)))
+        slow_value(formula.body, joints, names, values | dict(zip(bound, codes, strict=True)))
+        for codes in np.ndindex(*([2] * len(bound)))
     )
 
 
-# Graphs whose formulas have a quotient: Tian's Identify has to narrow a factor down.
+# Its formula has a quotient, from Tian's Identify.
 NAPKIN = CausalGraph.parse("W -> Z -> X -> Y; W <-> X; W <-> Y")
 
 
-def test_a_quotient():
+def test_formula_with_a_quotient():
     formula = identify(NAPKIN, "Y", {"X"}, [frozenset()])
     assert as_text(formula) == (
         "[Σ_{w} P(W=w) P(X=x, Y=y | W=w, Z=z)] / [Σ_{w} P(W=w) P(X=x | W=w, Z=z)]"
@@ -133,7 +131,7 @@ def test_a_quotient():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_quotient_is_the_interventional_mean(seed):
+def test_formula_with_a_quotient_is_exact(seed):
     problem = Problem(NAPKIN, "Y", arms=["do()", "do(X=0)", "do(X=1)"])
     check_every_estimator(problem, seed)
 
@@ -141,24 +139,24 @@ def test_a_quotient_is_the_interventional_mean(seed):
 @pytest.mark.slow
 @given(cases(max_size=5, bidirected=True), st.integers(0, 2**32 - 1))
 @examples(250)
-def test_every_estimator_is_the_interventional_mean(case, seed):
+def test_every_estimator_is_exact(case, seed):
     graph, reward, context, hidden = case
     check_every_estimator(Problem(graph, reward, context, hidden), seed)
 
 
 def check_every_estimator(problem, seed):
-    """Fed with the exact joint distribution of every experiment under one context: the formula
-    itself, evaluated by the book, and the compiled circuit both give the true mean."""
+    """Assert that formulas and compiled circuit give the true mean of every arm in a context, from
+    the exact joint distributions of all experiments."""
     reward, context, rng = problem.reward, problem.context, np.random.default_rng(seed)
     world = Confounded(problem, rng)
     names = problem.graph.variables
-    seen = {name: int(rng.integers(2)) for name in context}
-    at = tuple(seen.get(name, slice(None)) for name in names)
+    observed = {name: int(rng.integers(2)) for name in context}
+    in_context = tuple(observed.get(name, slice(None)) for name in names)
 
     def under_context(arm):
         joint = np.zeros([2] * len(names))
         table = world.joint({name: int(label) for name, label in arm.items()})
-        joint[at] = table[at]
+        joint[in_context] = table[in_context]
         return joint / joint.sum()
 
     joints = {
@@ -166,8 +164,8 @@ def check_every_estimator(problem, seed):
         for arm in problem.arms
     }
     axis = names.index(reward)
-    truth = {key: table.sum(axis=tuple(set(range(len(names))) - {axis}))[1]
-             for key, table in joints.items()}  # fmt: skip
+    other_axes = tuple({*range(len(names))} - {axis})
+    truth = {key: table.sum(axis=other_axes)[1] for key, table in joints.items()}
 
     compiled = compile_estimators(problem)
     circuit = compiled.circuit
@@ -186,13 +184,13 @@ def check_every_estimator(problem, seed):
         np.testing.assert_allclose(estimates[:, 0], truth[key], rtol=0, atol=1e-9)
         for estimator in estimators(problem)[arm.variables]:
             free = {name: int(rng.integers(2)) for name in estimator.any_value}
-            known = {**seen, **dict(key), **free, reward: 1}
-            found = by_the_book(estimator.formula, joints, names, known)
-            assert found == pytest.approx(truth[key], abs=1e-9)
+            codes = {**observed, **dict(key), **free, reward: 1}
+            value = slow_value(estimator.formula, joints, names, codes)
+            assert value == pytest.approx(truth[key], abs=1e-9)
 
 
-def test_a_formula_comes_from_the_experiments_that_it_uses():
-    """Which is why small sets of experiments are tried first."""
+def test_a_formula_depends_only_on_the_experiments_that_it_uses():
+    """Therefore small sets of experiments are tried first."""
     sets = LARGER.intervention_sets
     for names in sets:
         others = [other for other in sets if other != names]

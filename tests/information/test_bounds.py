@@ -1,4 +1,4 @@
-"""The bounds: the worked example of section 6, and γ against a search over its definition."""
+"""Regret bounds: how they relate, γ_t against a search over its definition, entropy of maps."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from dowise.information.bounds import (
 )
 
 
-def test_how_the_bounds_relate():
+def test_relations_between_the_bounds():
     assert theorem_1(np.sqrt(3 / 2), np.log(3), 100) == pytest.approx(corollary_1(3, 1, 100))
     assert theorem_2(3, 0.9, 100, [0.0] * 100) == pytest.approx(corollary_2(3, 0.9, 100))
     assert theorem_2(3, 0.9, 100, [0.1] * 100) > corollary_2(3, 0.9, 100)
@@ -27,24 +27,24 @@ def test_how_the_bounds_relate():
 
 
 def random_intervals(rng, arms):
-    cost = np.sort(rng.random((2, arms)), axis=0)
-    taught = np.sort(rng.random((2, arms)) * 0.5 + 0.05, axis=0)
-    return Interval(*cost), Interval(*taught)
+    regret = np.sort(rng.random((2, arms)), axis=0)
+    gain = np.sort(rng.random((2, arms)) * 0.5 + 0.05, axis=0)
+    return Interval(*regret), Interval(*gain)
 
 
-def test_gamma_lies_in_its_bracket():
-    """The supremum of the definition, searched over many π; corners are best for a given π."""
+def test_gamma_is_in_its_bracket():
+    """The supremum of the definition, searched over many π; for a given π corners are extreme."""
     rng = np.random.default_rng(0)
     for _ in range(100):
         arms = int(rng.integers(1, 6))
-        cost, taught = random_intervals(rng, arms)
-        low, high = gamma_bracket(cost, taught)
+        regret, gain = random_intervals(rng, arms)
+        low, high = gamma_bracket(regret, gain)
         pi = np.vstack([np.eye(arms), rng.dirichlet(np.full(arms, 0.5), size=500)])
-        most = (pi @ cost.high) ** 2 / (pi @ taught.low)
-        least = (pi @ cost.low) ** 2 / (pi @ taught.high)
-        found = (most - least).max()
-        assert low - 1e-12 <= found <= high + 1e-12
-        assert (most - least)[:arms].max() == pytest.approx(low)
+        gammas = (pi @ regret.high) ** 2 / (pi @ gain.low) - (pi @ regret.low) ** 2 / (
+            pi @ gain.high
+        )
+        assert low - 1e-12 <= gammas.max() <= high + 1e-12
+        assert gammas[:arms].max() == pytest.approx(low)
 
 
 def test_gamma_of_one_arm_is_exact():
@@ -54,33 +54,35 @@ def test_gamma_of_one_arm_is_exact():
     assert low == pytest.approx(high) == pytest.approx(0.09 / 0.2 - 0.01 / 0.5)
 
 
-def test_gamma_is_infinite_where_an_arm_may_teach_nothing():
-    found = estimate(Belief(load_problem("task1")).draw_rewards(None, 1000, 0))
+def test_gamma_is_infinite_if_a_gain_may_be_0():
+    estimated = estimate(Belief(load_problem("task1")).draw_rewards(None, 1000, 0))
     level = 0.05 / (2 * 1000 * 3)
-    assert gamma_bracket(delta_interval(found, level), gain_interval(found, level)) == (
+    assert gamma_bracket(delta_interval(estimated, level), gain_interval(estimated, level)) == (
         np.inf,
         np.inf,
     )
-    nothing = Interval(np.zeros(2), np.zeros(2))
-    assert gamma_bracket(nothing, nothing) == (0.0, 0.0)  # 0/0 = 0
+    zeros = Interval(np.zeros(2), np.zeros(2))
+    assert gamma_bracket(zeros, zeros) == (0.0, 0.0)  # 0/0 = 0
 
 
-def test_gamma_falls_in_n_but_not_to_zero_and_rises_as_delta_falls():
+def test_gamma_falls_with_samples_but_not_to_0():
     """Of the claims after Theorem 2 the first and the last hold; the limit is not 0."""
-    found = estimate(Belief(load_problem("task1")).draw_rewards(None, 200_000, 0))
+    estimated = estimate(Belief(load_problem("task1")).draw_rewards(None, 200_000, 0))
 
     def bracket(samples, level):
         return gamma_bracket(
-            delta_interval(found, level, samples), gain_interval(found, level, samples)
+            delta_interval(estimated, level, samples), gain_interval(estimated, level, samples)
         )
 
     few, many, limit = (bracket(n, 1e-5) for n in (10**8, 10**10, 10**16))
-    # In the limit only g is left uncertain: between g itself and min(log 2, χ²).
-    product = found.best[None, :, None] * found.outcomes[:, None, :]
-    chi_squared = (found.joint**2 / product).sum(axis=(1, 2)) - 1
-    left = found.delta**2 / found.gain - found.delta**2 / np.minimum(np.log(2), chi_squared)
-    assert few[0] >= many[0] >= limit[0] == pytest.approx(left.max(), rel=1e-3)
-    assert left.max() > 1
+    # In the limit g alone is uncertain, between g itself and min(log 2, χ²).
+    product = estimated.best[None, :, None] * estimated.outcomes[:, None, :]
+    chi_squared = (estimated.joint**2 / product).sum(axis=(1, 2)) - 1
+    expected = estimated.delta**2 / estimated.gain - estimated.delta**2 / np.minimum(
+        np.log(2), chi_squared
+    )
+    assert few[0] >= many[0] >= limit[0] == pytest.approx(expected.max(), rel=1e-3)
+    assert expected.max() > 1
     assert bracket(10**8, 1e-9)[0] >= bracket(10**8, 1e-2)[0]
 
 
@@ -95,7 +97,7 @@ def test_map_entropy():
     counts = rng.multinomial(40, p, size=4000)
     corrected = np.array([map_entropy(c)[0] for c in counts])
     plain = corrected - (np.count_nonzero(counts, axis=1) - 1) / 80
-    # The bias of the plug-in is a good 3/80 = .0375; the correction removes most of it.
+    # The plug-in estimate has a bias of about 3/80 = .0375; the correction removes most of it.
     assert abs(corrected.mean() - truth) < 0.3 * abs(plain.mean() - truth)
     for bad in ([], [-1, 2], [0, 0], [np.nan]):
         with raises_code("invalid-number", "counts="):

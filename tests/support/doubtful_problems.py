@@ -9,16 +9,15 @@ from dowise.problem.problem import Problem
 
 
 def with_doubtful(problem: Problem, edges: Iterable[str]) -> Problem:
-    """The problem with these edges as well, each there with probability .5.
+    """Return the problem with these additional edges, each with probability .5.
 
-    Everything else stays as it is: the variables that are recorded, their values, the arms, and how
-    likely all other edges are, soft ones included.
+    Recorded variables, values, arms and the probabilities of all other edges are unchanged.
     """
     edges = tuple(edges)
     graph = problem.possible.with_edges(edges)
     certain = dict.fromkeys(graph.edge_texts, 1.0)
     make, (options,) = problem.__reduce__()
-    wider: Problem = make(
+    doubtful: Problem = make(
         options
         | {
             "graph": graph,
@@ -29,4 +28,4 @@ def with_doubtful(problem: Problem, edges: Iterable[str]) -> Problem:
             "soft": None,
         }
     )
-    return wider
+    return doubtful

@@ -1,4 +1,4 @@
-"""Evidence against the graph by its definitions, slowly, and random problems to judge."""
+"""Slow twin of the evidence against a graph, by its definitions, and random problems."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ CHAIN = Problem(CausalGraph.parse("X -> Y; Z"), "Y", non_manipulable="Z")
 
 
 def random_problem(rng):
-    """Up to five variables, some edges hidden or doubtful, some variables of three values."""
+    """Draw a problem of up to five variables, some with hidden causes or three values."""
     names = [f"V{i}" for i in rng.permutation(int(rng.integers(3, 6)))]
     pairs = list(itertools.combinations(names, 2))
     arrows = [pair for pair in pairs if rng.random() < 0.5]
@@ -31,22 +31,22 @@ def random_problem(rng):
 
 
 def random_records(problem, rng, count, missing=0.15):
-    """Fair dice under any interventions; the context may be missing as well."""
-    found = []
+    """Draw uniform values under any interventions; the context may be missing as well."""
+    records = []
     for number in range(count):
         arm = {
             n: str(rng.choice(problem.domains[n]))
             for n in problem.manipulable
             if rng.random() < 0.3
         }
-        seen = {n: str(rng.choice(d)) for n, d in problem.domains.items() if n not in arm}
-        seen = {n: x for n, x in seen.items() if rng.random() >= missing}
-        found.append(problem.record(arm, seen, number))
-    return found
+        outcome = {n: str(rng.choice(d)) for n, d in problem.domains.items() if n not in arm}
+        outcome = {n: x for n, x in outcome.items() if rng.random() >= missing}
+        records.append(problem.record(arm, outcome, number))
+    return records
 
 
 class Twin:
-    """One alternative, from names, sets and gamma functions."""
+    """Evidence for one alternative, from names, sets and gamma functions."""
 
     def __init__(self, problem, alternative):
         self.problem, edge = problem, alternative.edge
@@ -65,41 +65,42 @@ class Twin:
 
     def component(self, side, name, cut):
         within = {*self.order[: self.order.index(name) + 1]} - cut
-        found, waiting = set(), [name]
+        component, waiting = set(), [name]
         while waiting:
-            here = waiting.pop()
-            found.add(here)
+            member = waiting.pop()
+            component.add(member)
             for pair in self.graphs[side].bidirected_edges:
-                if here in pair:
-                    waiting += {*pair} & within & self.useful - found
-        return frozenset(found)
+                if member in pair:
+                    waiting += {*pair} & within & self.useful - component
+        return frozenset(component)
 
     def scope(self, side, component, name):
         parents = {u for v in component for u in self.graphs[side].parents(v)}
         return tuple(sorted((parents | component) - {name}))
 
     def logs(self, records):
-        """The Bayes factor, the e-value, the strict one, and how many values were compared."""
+        """Return the logs of the Bayes factor, the e-value and the strict e-value, and `scored`."""
         tables = [defaultdict(lambda: defaultdict(Counter)) for _ in range(2)]
         scored = 0
         for record in records:
-            cut, seen = {*record.arm}, record.labels
+            cut, values = {*record.arm}, record.labels
             for name in self.judged:
                 if name in cut:
                     continue
                 sides = [self.component(side, name, cut) for side in range(2)]
                 scopes = [self.scope(side, t, name) for side, t in enumerate(sides)]
-                if not {*scopes[1], name} <= {*seen}:
+                if not {*scopes[1], name} <= {*values}:
                     continue
                 scored += 1
                 for side in range(2):
-                    row = tuple(seen[u] for u in scopes[side])
-                    tables[side][name, sides[side]][row][seen[name]] += 1
-        plain, mixed, most = zip(*(self.evidence(tables[side]) for side in range(2)), strict=True)
-        return plain[1] - plain[0], mixed[1] - mixed[0], mixed[1] - most[0], scored
+                    row = tuple(values[u] for u in scopes[side])
+                    tables[side][name, sides[side]][row][values[name]] += 1
+        plain, mixed, top = zip(*(self.evidence(tables[side]) for side in range(2)), strict=True)
+        return plain[1] - plain[0], mixed[1] - mixed[0], mixed[1] - top[0], scored
 
     def evidence(self, tables):
-        plain = mixed = most = 0.0
+        """Return the log evidence of tables, plain and mixed, and their largest log likelihood."""
+        plain = mixed = top = 0.0
         for (name, _), rows in tables.items():
             counts = np.array(
                 [[row[x] for x in self.problem.domains[name]] for row in rows.values()]
@@ -112,20 +113,17 @@ class Twin:
             ]
             plain += logs[1]
             mixed += logsumexp(logs) - log(len(LEVELS))
-            most += xlogy(counts, counts).sum() - xlogy(totals, totals).sum()
-        return plain, mixed, most
+            top += xlogy(counts, counts).sum() - xlogy(totals, totals).sum()
+        return plain, mixed, top
 
 
-def told(belief):
-    page = belief.as_dict()
-    return json.dumps([page["records"], page["evidence"]]), belief.evidence().as_dict()
+def evidence_of(belief):
+    """Return all that a belief stores and reports about the graph, for comparisons."""
+    data = belief.as_dict()
+    return json.dumps([data["records"], data["evidence"]]), belief.evidence().as_dict()
 
 
-def key_of(belief, record):
-    return belief.problem.graph.mask(record.arm), record.codes.tobytes()
-
-
-def table(problem, records):
+def table_of(problem, records):
     columns = {"arm": [str(record.arm) for record in records]}
     return columns | {
         name: [record.labels.get(name) for record in records] for name in problem.graph

@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the factors of hidden causes and of the mixture over doubtful edges."""
+"""Slow twins of factors under hidden causes and of the posterior over doubtful edges."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 
 def c_component(siblings, v, within):
-    """By growing a set of names until nothing is added."""
-    found = {v}
+    """Return the c-component of v: grow a set of names until nothing is added."""
+    component = {v}
     while True:
-        more = {b for a in found for b in siblings[a] if b in within} - found
-        if not more:
-            return frozenset(found)
-        found |= more
+        new = {b for a in component for b in siblings[a] if b in within} - component
+        if not new:
+            return frozenset(component)
+        component |= new
 
 
 class Graph:
-    """Parents and siblings by name, in one order; edges of which some may be left out."""
+    """Parents and siblings by name, in a given order, without the absent edges."""
 
     def __init__(self, problem, order, absent=()):
         graph = problem.possible.without(absent)
@@ -38,8 +38,7 @@ class Graph:
         return c_component(self.siblings, v, before - set(cut))
 
     def scope(self, v, component):
-        everyone = set(component).union(*(self.parents[u] for u in component))
-        return tuple(sorted(everyone - {v}))
+        return tuple(sorted(set(component).union(*(self.parents[u] for u in component)) - {v}))
 
 
 def order_of(problem):
@@ -50,9 +49,9 @@ def order_of(problem):
 
 
 def true_factor(world, sizes, v, component, scope):
-    """Q[T] / Σ_v Q[T] of a world as a table over (scope, v), by summing its hidden causes out.
+    """Return Q[T] / Σ_v Q[T] of a world as a table over (scope, v), by summing over hidden causes.
 
-    Every other variable is held at its first value, then at its last: it must not matter.
+    Returns two tables, which must be equal: for all other variables at their first and last values.
     """
     hidden = world.hidden
     cpts, dag = world.cpts, world.graph
@@ -63,10 +62,10 @@ def true_factor(world, sizes, v, component, scope):
             state = {u: (0 if other == 0 else sizes[u] - 1) for u in world.problem.graph}
             state |= dict(zip((*scope, v), values, strict=True))
             for causes in product(*(range(sizes[u]) for u in hidden)):
-                whole = state | dict(zip(hidden, causes, strict=True))
+                full = state | dict(zip(hidden, causes, strict=True))
                 chance = 1.0
                 for u in (*component, *hidden):
-                    chance *= cpts[u][tuple(whole[p] for p in (*dag.parents(u), u))]
+                    chance *= cpts[u][tuple(full[p] for p in (*dag.parents(u), u))]
                 table[values] += chance
         tables.append(table / table.sum(axis=-1, keepdims=True))
     return tables
@@ -131,18 +130,18 @@ class SlowMixture:
 
     def mean_distributions(self, context):
         problem = self.problem
-        found = np.zeros((len(problem.arms), len(problem.domains[problem.reward])))
+        means = np.zeros((len(problem.arms), len(problem.domains[problem.reward])))
         fixed = {v: problem.domains[v].index(str(x)) for v, x in (context or {}).items()}
         for s, weight in self.weights().items():
             for a, arm in enumerate(problem.arms):
-                held = fixed | {v: problem.domains[v].index(x) for v, x in arm.items()}
-                free = [v for v in self.order if v in self.full.useful and v not in held]
+                settings = fixed | {v: problem.domains[v].index(x) for v, x in arm.items()}
+                free = [v for v in self.order if v in self.full.useful and v not in settings]
                 for values in product(*(range(len(problem.domains[v])) for v in free)):
-                    state = held | dict(zip(free, values, strict=True))
+                    state = settings | dict(zip(free, values, strict=True))
                     state |= {v: 0 for v in problem.graph if v not in state}
                     chance = weight
                     for v in free:
                         row = self._row(s, v, set(arm), state)
                         chance *= row[state[v]] / sum(row)
-                    found[a, state[problem.reward]] += chance
-        return found
+                    means[a, state[problem.reward]] += chance
+        return means

@@ -1,4 +1,4 @@
-"""Rewards under interventions by pyAgrum's inference: another library's word on a network."""
+"""Rewards under interventions by the inference of pyAgrum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NETWORKS = ["asia", "sachs", "child", "alarm", "insurance"]
 
 
 def agrum_network(graph, cpts, arm, domains):
-    """The network after do(arm): no edges into its variables, which have their value for sure."""
+    """Return the network after do(arm): its variables have no causes and a certain value."""
     net = gum.BayesNet()
     for name in graph:
         net.add(gum.LabelizedVariable(name, "", list(domains[name])))
@@ -34,7 +34,7 @@ def agrum_network(graph, cpts, arm, domains):
 
 
 def agrum_reward(problem, cpts, arm, context, graph=None, domains=None):
-    """E[reward | do(arm), context]; `graph` and `domains` are the problem's unless given."""
+    """Return E[reward | do(arm), context]; `graph` and `domains` default to the problem's."""
     net = agrum_network(graph or problem.graph, cpts, arm, domains or problem.domains)
     inference = gum.LazyPropagation(net)
     inference.setEvidence(dict(context))

@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the graph algorithms, on plain sets of names, from definitions."""
+"""Slow twins of the graph algorithms: their definitions on sets of names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def edges(graph):
 
 
 def with_explicit_latents(graph):
-    """A networkx DAG in which each bidirected edge is a hidden node with two children."""
+    """Return a networkx DAG in which each bidirected edge is a hidden node with two children."""
     dag = nx.DiGraph(graph.directed_edges)
     dag.add_nodes_from(graph.variables)
     for edge in graph.bidirected_edges:
@@ -26,10 +26,10 @@ def with_explicit_latents(graph):
 
 
 def projection(graph, hidden):
-    """Directed: a path through hidden ones. Bidirected: a hidden one with such paths to both."""
+    """Return edges for paths through hidden nodes: from a cause, or from a hidden common cause."""
     dag = with_explicit_latents(graph)
-    unseen = {node for node in dag if node not in graph.variables or node in hidden}
-    seen = sorted(set(graph.variables) - set(hidden))
+    hidden_nodes = {node for node in dag if node not in graph.variables or node in hidden}
+    observed = sorted(set(graph.variables) - set(hidden))
 
     def reach(start):
         ends, waiting, visited = set(), list(dag.successors(start)), set()
@@ -38,46 +38,46 @@ def projection(graph, hidden):
             if node in visited:
                 continue
             visited.add(node)
-            if node in unseen:
+            if node in hidden_nodes:
                 waiting += dag.successors(node)
             else:
                 ends.add(node)
         return ends
 
-    directed = {(a, b) for a in seen for b in reach(a)}
+    directed = {(a, b) for a in observed for b in reach(a)}
     bidirected = {
-        frozenset(pair) for node in unseen for pair in combinations(sorted(reach(node)), 2)
+        frozenset(pair) for node in hidden_nodes for pair in combinations(sorted(reach(node)), 2)
     }
     return directed, bidirected
 
 
 def territory_and_border(directed, bidirected, variables, reward):
-    """MUCT and IB by Definitions 1 and 2: start from {Y}, add c-components and descendants."""
+    """Return MUCT and IB by Definitions 1 and 2: {Y} grown by c-components and descendants."""
     ancestors = {reward}
     while True:
-        more = {a for a, b in directed if b in ancestors} - ancestors
-        if not more:
+        new = {a for a, b in directed if b in ancestors} - ancestors
+        if not new:
             break
-        ancestors |= more
+        ancestors |= new
     directed = {(a, b) for a, b in directed if a in ancestors and b in ancestors}
     bidirected = {edge for edge in bidirected if edge <= ancestors}
     territory = {reward}
     while True:
-        more = {b for a, b in directed if a in territory}
-        more |= {name for edge in bidirected if edge & territory for name in edge}
-        if more <= territory:
+        new = {b for a, b in directed if a in territory}
+        new |= {name for edge in bidirected if edge & territory for name in edge}
+        if new <= territory:
             break
-        territory |= more
+        territory |= new
     assert territory <= set(variables)
     return territory, {a for a, b in directed if b in territory} - territory
 
 
 def pomis_by_definition(graph, reward):
-    """Lemma 1: the border for every W, one by one."""
+    """Return the borders of Lemma 1 for all W."""
     directed, bidirected = edges(graph)
-    found = set()
+    borders = set()
     for cut in subsets(set(graph.variables) - {reward}):
-        kept = {(a, b) for a, b in directed if b not in cut}
-        tied = {edge for edge in bidirected if not edge & cut}
-        found.add(frozenset(territory_and_border(kept, tied, graph.variables, reward)[1]))
-    return found
+        arrows = {(a, b) for a, b in directed if b not in cut}
+        ties = {edge for edge in bidirected if not edge & cut}
+        borders.add(frozenset(territory_and_border(arrows, ties, graph.variables, reward)[1]))
+    return borders

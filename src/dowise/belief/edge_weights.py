@@ -184,18 +184,18 @@ Lane = tuple[float, dict[int, Shares]]
 """Probability of a lane, and the shares of each variable that has several versions."""
 
 
-def edge_sets(posterior: Posterior, most: int) -> tuple[IntArray, FloatArray]:
+def edge_sets(posterior: Posterior, max_sets: int) -> tuple[IntArray, FloatArray]:
     """Return the versions of all variables in each set of edges, (sets, variables), and chances.
 
-    All sets if there are at most `most`; otherwise `most` are sampled, always the same ones for the
-    same posterior, and weighted by how often they occurred.
+    All sets if there are at most `max_sets`; otherwise `max_sets` samples, always the same ones for
+    the same posterior, weighted by how often they occurred.
     """
     edge_weights, weights = posterior.shared.edge_weights, posterior.weights()
     first = edge_weights.structures.first[:-1]
-    lanes = lanes_of(edge_weights, weights, range(len(first)), most, merges=False)
+    lanes = lanes_of(edge_weights, weights, range(len(first)), max_sets, merges=False)
     if lanes is None:
-        versions, counts = sample_edge_sets(posterior, weights, most)
-        return versions, counts / most
+        versions, counts = sample_edge_sets(posterior, weights, max_sets)
+        return versions, counts / max_sets
     versions = np.tile(first, (len(lanes), 1))
     for row, (_, shares) in zip(versions, lanes, strict=True):
         for v, share in shares.items():
@@ -233,23 +233,23 @@ def lanes_of(
     edge_weights: EdgeWeights,
     weights: Weights,
     variables: Iterable[int],
-    most: int = MAX_LANES,
+    max_lanes: int = MAX_LANES,
     merges: bool = True,
 ) -> list[Lane] | None:
     """Return the lanes of all sets of edges, for a circuit that reads these variables.
 
-    With `merges` sets that change a single variable are one lane. Returns None if there are more
-    than `most` lanes.
+    With `merges`, sets that change a single variable are one lane. Returns None if there are more
+    than `max_lanes` lanes.
     """
     first = edge_weights.structures.first
     several = {v for v in variables if first[v + 1] - first[v] > 1}
     components = []
     for c in range(len(edge_weights.components)):
-        lanes = _component_lanes(edge_weights, weights, c, several, most, merges)
+        lanes = _component_lanes(edge_weights, weights, c, several, max_lanes, merges)
         if lanes is None:
             return None
         components.append(lanes)
-    if prod(map(len, components)) > most:
+    if prod(map(len, components)) > max_lanes:
         return None
     return [_joined(combination) for combination in product(*components)]
 
@@ -259,14 +259,14 @@ def _component_lanes(
     weights: Weights,
     c: int,
     several: set[int],
-    most: int,
+    max_lanes: int,
     merges: bool,
 ) -> list[Lane] | None:
     options, lanes = edge_weights.options, list[Lane]()
     for p in range(options.components[c], options.components[c + 1]):
         districts = options.districts[options.patterns[p] : options.patterns[p + 1]].tolist()
         parts = [_district_lanes(edge_weights, weights, d, several, merges) for d in districts]
-        if prod(map(len, parts)) + len(lanes) > most:
+        if prod(map(len, parts)) + len(lanes) > max_lanes:
             return None
         for combination in product(*parts):
             chance, shares = _joined(combination)

@@ -29,7 +29,7 @@ If κ ≤ G on −1 < s < 1/ρ, then M(s) − M(0) ≤ −κs²/2: normals of va
 probability exp(M(s) − M(0) + κs²/2), have the right distribution for any ρ. With
 ρ = (B + 5A) / (5B + A) the slope of G at 0 vanishes up to terms in 1/A, so that G hardly varies,
 and G(0) − 1/(A + 3) is such a κ: the numerator of κ − G is a polynomial of degree 4 in s, negative
-on the interval (`tests/belief/test_beta.py` checks its extremes). More than 0.97 of all normals are
+on the interval (`test_variates.py` checks its extremes). More than 0.97 of all normals are
 accepted for a ≥ 3, more than 0.99 for a ≥ 8, and nearly all if a and b are similar.
 
 *The quick acceptance.* G − κ is below the cubic polynomial that has its value and slope at 0 and

@@ -1,11 +1,11 @@
-"""Estimates from draws that come some at a time are those of all at once."""
+"""Draws and estimates in blocks equal those at once."""
 
 import numpy as np
 import pytest
 from support.errors import raises_code
 
 from dowise import Belief, CausalGraph, Problem, load_problem
-from dowise.belief import belief as in_blocks
+from dowise.belief import belief as belief_module
 from dowise.information import estimate_in_blocks, estimate_of, gain_interval, gains_above_0
 from dowise.model.draws import Draws
 
@@ -21,58 +21,56 @@ either = pytest.mark.parametrize(
 
 @either
 @pytest.mark.parametrize("prior", [1.0, 0.05])
-def test_draws_in_blocks_are_the_draws_bit_for_bit(make, prior, monkeypatch):
-    """With a small prior in double precision."""
+def test_draws_in_blocks_have_the_same_bits(make, prior, monkeypatch):
     problem = make()
     belief = Belief(problem, prior)
     codes = problem.context_codes(dict.fromkeys(problem.context, 1) or None)
-    monkeypatch.setattr(in_blocks, "_BLOCK_WORK", 1.0)
+    monkeypatch.setattr(belief_module, "_BLOCK_WORK", 1.0)
     blocks = list(belief.draw_in_blocks(codes, 1000, 5))
     assert len(blocks) > 3 and blocks[0].samples == belief.posterior.block
-    one = belief.draw(codes, 1000, 5)
-    assert np.array_equal(np.concatenate([b.others for b in blocks], axis=2), one.others)
-    assert {b.whole is None for b in blocks} == {one.whole is None} == {prior == 1}
-    if one.whole is not None:
-        assert np.array_equal(np.concatenate([b.whole for b in blocks], axis=2), one.whole)
+    draws = belief.draw(codes, 1000, 5)
+    assert np.array_equal(np.concatenate([b.others for b in blocks], axis=2), draws.others)
+    assert {b.whole is None for b in blocks} == {draws.whole is None} == {prior == 1}
+    if draws.whole is not None:
+        assert np.array_equal(np.concatenate([b.whole for b in blocks], axis=2), draws.whole)
 
 
 @either
-def test_ties_are_settled_alike_in_blocks(make, monkeypatch):
-    """A prior so small that doubles saturate: a coin decides, by the number of the draw."""
+def test_ties_are_broken_equally_in_blocks(make, monkeypatch):
+    """The prior is so small that doubles saturate, so ties are broken by the number of the draw."""
     problem = make()
     belief, payoff = Belief(problem, 1e-4), problem.payoff
     codes = problem.context_codes(dict.fromkeys(problem.context, 1) or None)
-    monkeypatch.setattr(in_blocks, "_BLOCK_WORK", 1.0)
+    monkeypatch.setattr(belief_module, "_BLOCK_WORK", 1.0)
     blocks = list(belief.draw_in_blocks(codes, 1000, 5))
-    one = belief.draw(codes, 1000, 5)
-    winners, _ = one.winners(payoff)
+    draws = belief.draw(codes, 1000, 5)
+    winners, _ = draws.winners(payoff)
     assert np.array_equal(np.concatenate([b.winners(payoff)[0] for b in blocks]), winners)
-    other_coin = Draws(one.others, one.whole, one.kinds, one.key + 1)
-    assert (other_coin.winners(payoff)[0] != winners).any()
+    other_key = Draws(draws.others, draws.whole, draws.kinds, draws.key + 1)
+    assert (other_key.winners(payoff)[0] != winners).any()
     some = np.arange(len(problem.arms))[1:]
     among = np.concatenate([b.among(some).winners(payoff)[0] for b in blocks])
-    assert np.array_equal(among, one.among(some).winners(payoff)[0])
+    assert np.array_equal(among, draws.among(some).winners(payoff)[0])
 
 
-def test_one_generator_gives_one_key():
-    """However many blocks: what is drawn next does not depend on it."""
-    belief, one, other = Belief(load_problem("task1")), *map(np.random.default_rng, (3, 3))
-    for _ in belief.draw_in_blocks((), 100, one):
+def test_blocks_advance_the_generator_once():
+    belief, first, second = Belief(load_problem("task1")), *map(np.random.default_rng, (3, 3))
+    for _ in belief.draw_in_blocks((), 100, first):
         pass
-    belief.draw((), 100, other)
-    assert one.random() == other.random()
+    belief.draw((), 100, second)
+    assert first.random() == second.random()
 
 
 @pytest.mark.parametrize(("prior", "numbers"), [(1.0, 256 * 3), (0.1, 256 * 6)])
-def test_little_is_held_at_a_time(prior, numbers, monkeypatch):
-    monkeypatch.setattr(in_blocks, "_BLOCK_NUMBERS", numbers)
+def test_blocks_have_limited_size(prior, numbers, monkeypatch):
+    monkeypatch.setattr(belief_module, "_BLOCK_NUMBERS", numbers)
     blocks = list(Belief(load_problem("task1"), prior).draw_in_blocks((), 10_000, 0))
     assert sum(block.samples for block in blocks) == 10_000
     assert max((block.others if prior == 1 else block.whole).size for block in blocks) <= numbers
 
 
-def cut(draws, size):
-    """The same draws, so many at a time."""
+def split(draws, size):
+    """Yield the draws in blocks of this size."""
     for i in range(0, draws.samples, size):
         others = draws.others[:, :, i : i + size]
         whole = None if draws.whole is None else draws.whole[:, :, i : i + size]
@@ -81,18 +79,18 @@ def cut(draws, size):
 
 @pytest.mark.parametrize("prior", [1.0, 0.01])
 @pytest.mark.parametrize("size", [1, 7, 64, 999])
-def test_estimates_in_blocks(size, prior):
+def test_estimates_in_blocks_equal_estimates_at_once(size, prior):
     belief = Belief(load_problem("alarm"), prior)
     draws, payoff = belief.draw((), 1000, 2), belief.problem.payoff
-    blocks = cut(draws, size)
-    found, wanted = estimate_in_blocks(blocks, payoff, 1000), estimate_of(draws, payoff)
+    in_blocks = estimate_in_blocks(split(draws, size), payoff, 1000)
+    at_once = estimate_of(draws, payoff)
     for name in ("samples", "winners", "winning", "best"):
-        assert np.array_equal(getattr(found, name), getattr(wanted, name))
+        assert np.array_equal(getattr(in_blocks, name), getattr(at_once, name))
     for name in ("joint", "means", "delta", "gain"):
-        assert getattr(found, name) == pytest.approx(getattr(wanted, name), abs=1e-13)
+        assert getattr(in_blocks, name) == pytest.approx(getattr(at_once, name), abs=1e-13)
 
 
-def test_what_does_not_fit_into_memory_is_refused_as_soon_as_it_is_known(monkeypatch):
+def test_too_large_joints_are_refused_early(monkeypatch):
     monkeypatch.setattr("dowise.information.estimates._MAX_BYTES", 1000)
     belief = Belief(load_problem("alarm"))
     blocks = (belief.draw((), 10, seed) for seed in range(10**9))
@@ -104,10 +102,10 @@ def test_what_does_not_fit_into_memory_is_refused_as_soon_as_it_is_known(monkeyp
 def test_gains_above_0_are_those_with_a_positive_lower_end(name):
     belief = Belief(load_problem(name))
     codes = (0,) * len(belief.problem.context)
-    one = estimate_of(belief.draw(codes, 20_000, 0), belief.problem.payoff)
-    seen = set()
+    estimated = estimate_of(belief.draw(codes, 20_000, 0), belief.problem.payoff)
+    results = set()
     for n in (1e3, 1e4, 1e5, 1e6, 1e7, 1e9):
-        above = gains_above_0(one, 1e-4, int(n))
-        assert np.array_equal(above, gain_interval(one, 1e-4, int(n)).low > 0)
-        seen |= {*above.tolist()}
-    assert seen == {False, True}
+        above = gains_above_0(estimated, 1e-4, int(n))
+        assert np.array_equal(above, gain_interval(estimated, 1e-4, int(n)).low > 0)
+        results |= {*above.tolist()}
+    assert results == {False, True}

@@ -1,4 +1,4 @@
-"""Five published networks: exact rewards under interventions agree with pyAgrum's inference."""
+"""Beliefs about five published networks, against the inference of pyAgrum."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ from dowise.problem.problem_file import builtin_path
 
 
 def trained(name):
-    """A belief whose mean CPTs are close to the network's: a thousand prior records a row."""
+    """Return a belief close to the network: its prior has a thousand records per row."""
     problem = load_problem(name)
     network = read_bif(builtin_path(name).with_name("networks") / f"{name}.bif")
     return Belief(problem, {v: 1000 * cpt + 0.5 for v, cpt in network.cpts.items()})
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_rewards_agree_with_pyagrum(name):
+def test_mean_rewards_agree_with_pyagrum(name):
     belief = trained(name)
     problem, cpts = belief.problem, belief.mean_cpts()
     rng = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def test_rewards_agree_with_pyagrum(name):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_thousand_draws_run_and_agree_with_the_mean(name):
+def test_draws_agree_with_the_mean(name):
     """Within five standard errors; at most 81 z-values: a false alarm in 1 of 20,000 cases."""
     belief = trained(name)
     context = {c: belief.problem.domains[c][-1] for c in belief.problem.context}
