@@ -1,7 +1,14 @@
 """Batches: imagined outcomes, and the audit of them."""
 
 import pytest
-from support.experiments import WARD, journal, new, played, rehash, saying
+from support.experiments import (
+    WARD,
+    new_experiment,
+    play_experiment,
+    rehash,
+    stored_events,
+    with_payload,
+)
 
 from dowise._core.rng import stream
 from dowise.policies.bayesian import BayesianPolicy
@@ -14,7 +21,7 @@ def asked_events(experiment):
 
 
 def test_later_decisions_imagine_the_outcomes_of_earlier_ones():
-    experiment = played(6)
+    experiment = play_experiment(6)
     asked = experiment.ask_many(CONTEXTS)
     assert [decision.imagined for decision in asked] == [0, 1, 2, 3, 4]
     policy = experiment._journal.read().config.make_policy()
@@ -34,7 +41,7 @@ def test_later_decisions_imagine_the_outcomes_of_earlier_ones():
 
 
 def test_imagined_outcomes_are_not_learned():
-    experiment = played(6)
+    experiment = play_experiment(6)
     before = experiment.belief.as_dict()
     experiment.ask_many(CONTEXTS)
     assert experiment.belief.as_dict() == before
@@ -47,7 +54,7 @@ def test_imagined_outcomes_are_not_learned():
 
 @pytest.mark.parametrize("policy", ["ts", "ucb", "bernoulli-ts"])
 def test_other_policies_imagine_nothing(policy):
-    experiment = played(4, policy=policy, options={})
+    experiment = play_experiment(4, policy=policy, options={})
     experiment.ask_many(CONTEXTS)
     assert all("imagined" not in event.payload for event in asked_events(experiment))
     assert experiment.audit().ok
@@ -56,7 +63,7 @@ def test_other_policies_imagine_nothing(policy):
 def test_batches_without_imagined_outcomes_are_audited(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("dowise.experiment.replay.uses_fantasies", lambda _: False)
-        experiment = played(4)
+        experiment = play_experiment(4)
         asked = experiment.ask_many(CONTEXTS)
     assert all("imagined" not in event.payload for event in asked_events(experiment))
     assert experiment.audit().ok
@@ -68,18 +75,18 @@ def test_batches_without_imagined_outcomes_are_audited(monkeypatch):
 
 @pytest.mark.parametrize("number", [0, 1, 3, 99, -1, "2", True])
 def test_an_audit_finds_a_wrong_number_of_imagined_outcomes(number):
-    experiment = played(4)
+    experiment = play_experiment(4)
     experiment.ask_many(CONTEXTS)
-    events = journal(experiment)
+    events = stored_events(experiment)
     place = len(events) - 3  # the third of the batch
-    events[place] = saying(events[place], imagined=number)
+    events[place] = with_payload(events[place], imagined=number)
     rehash(events, place)
     finding = experiment.audit().finding
     assert finding is not None and finding.event == place + 1
 
 
 def test_decisions_after_an_erased_one_of_a_batch_are_not_derivable():
-    experiment = played(4)
+    experiment = play_experiment(4)
     first, *later = experiment.ask_many(CONTEXTS)
     experiment.erase(first.id, "a right")
     audit = experiment.audit()
@@ -88,7 +95,7 @@ def test_decisions_after_an_erased_one_of_a_batch_are_not_derivable():
 
 
 def test_outcomes_that_are_not_learned_are_not_imagined():
-    experiment = played(4, learn_restricted=False)
+    experiment = play_experiment(4, learn_restricted=False)
     asked = experiment.ask_many([{"C": 0}] * 3, allowed=["do(X=1)", "do(X=0)"])
     policy = experiment._journal.read().config.make_policy()
     policy.knowledge.belief = experiment.belief
@@ -99,7 +106,7 @@ def test_outcomes_that_are_not_learned_are_not_imagined():
 
 
 def test_an_explanation_names_the_imagined_outcomes():
-    experiment = played(4)
+    experiment = play_experiment(4)
     asked = experiment.ask_many(CONTEXTS)
     explanation = experiment.explain(asked[2].id)
     assert "the policy imagined outcomes of 2 decisions before it in the batch" in str(explanation)
@@ -115,7 +122,7 @@ def test_the_policy_is_copied_once_per_batch(monkeypatch):
         return copy(policy)
 
     monkeypatch.setattr(BayesianPolicy, "copy", counting)
-    experiment = played(4)
+    experiment = play_experiment(4)
     experiment.ask_many(CONTEXTS)
     assert len(copies) == 1
     experiment.ask_many(CONTEXTS)
@@ -127,7 +134,7 @@ def test_a_batch_beyond_the_horizon_is_refused():
     from dowise import CausalGraph, DowiseError, Problem
 
     problem = Problem(CausalGraph.parse("X -> Y"), "Y")
-    experiment = new(problem, "bayes-optimal", {"horizon": 3})
+    experiment = new_experiment(problem, "bayes-optimal", {"horizon": 3})
     with pytest.raises(DowiseError, match="the horizon of 3 rounds is over"):
         experiment.ask_many([None] * 4)
     assert not experiment.records()

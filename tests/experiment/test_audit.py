@@ -6,7 +6,15 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from support.experiments import WARD, head_text, journal, new, played, rehash, saying
+from support.experiments import (
+    WARD,
+    head_text,
+    new_experiment,
+    play_experiment,
+    rehash,
+    stored_events,
+    with_payload,
+)
 
 from dowise import DowiseError
 from dowise.experiment import audit as auditing
@@ -21,7 +29,7 @@ COLUMNS = ("number", "kind", "at", "actor", "salt", "body", "hash")
 @pytest.fixture
 def whole():
     """A journal with an event of every kind."""
-    experiment = played(5)
+    experiment = play_experiment(5)
     experiment.withdraw(3, "left")
     rows = {name: ["0", "1"] for name in "CWXYZ"}
     experiment.import_records(rows | {"arm": ["do()", "do(X=1)"]})
@@ -67,7 +75,7 @@ def test_a_whole_journal_is_fine_and_says_what_it_can_not_know(whole):
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_letter_changed_in_any_column_of_any_event_is_found_there(whole, column):
-    events = journal(whole)
+    events = stored_events(whole)
     for place, event in enumerate(list(events)):
         events[place] = changed(event, column)
         found = finding(whole)
@@ -77,7 +85,7 @@ def test_a_letter_changed_in_any_column_of_any_event_is_found_there(whole, colum
 
 
 def test_a_body_that_is_no_json_is_found_where_it_is_even_an_erasure(whole):
-    events = journal(whole)
+    events = stored_events(whole)
     for place, event in enumerate(list(events)):
         events[place] = replace(event, body=event.body[:-1])
         assert finding(whole).event == place + 1, event.kind
@@ -101,7 +109,7 @@ def test_a_row_that_somebody_spoiled_is_named_even_the_last(tmp_path, place):
 
 
 def test_a_removed_event_and_two_that_changed_places_are_found(whole):
-    events = journal(whole)
+    events = stored_events(whole)
     kept = list(events)
     for place in range(len(kept) - 1):
         events[:] = kept[:place] + kept[place + 1 :]
@@ -114,15 +122,15 @@ def test_a_removed_event_and_two_that_changed_places_are_found(whole):
 
 
 def test_a_cut_tail_is_found_by_a_head_that_was_kept_and_by_nothing_else(whole):
-    head, events = whole.head, journal(whole)
+    head, events = whole.head, stored_events(whole)
     number = len(events)
     del events[-2:]
     opened = Experiment.open(whole._journal.storage)
     short = opened.audit()  # without the erasure, what it blanked is unexplained
     assert short.finding.event < number - 1
     events.pop()
-    fresh = played(4)
-    kept, tail = fresh.head, journal(fresh)
+    fresh = play_experiment(4)
+    kept, tail = fresh.head, stored_events(fresh)
     del tail[-2:]
     assert finding(fresh) is None
     for given in (kept, str(kept), (kept.number, kept.hash), [str(kept.number), kept.hash.upper()]):
@@ -134,8 +142,8 @@ def test_a_cut_tail_is_found_by_a_head_that_was_kept_and_by_nothing_else(whole):
 
 
 def test_a_tail_that_was_written_anew_is_found_by_a_head_that_was_kept():
-    experiment = played(4)
-    head, events = experiment.head, journal(experiment)
+    experiment = play_experiment(4)
+    head, events = experiment.head, stored_events(experiment)
     last = events.pop()
     assert last.kind == "told"
     events.append(
@@ -152,11 +160,11 @@ def test_a_tail_that_was_written_anew_is_found_by_a_head_that_was_kept():
 @pytest.mark.parametrize("head", ["12", "x:y", "1:2:3", 5, (1,), ("a", "b")])
 def test_heads_that_are_none(head):
     with pytest.raises(DowiseError, match="must have the form NUMBER:HASH"):
-        new().audit(head)
+        new_experiment().audit(head)
 
 
 def test_a_body_in_the_form_of_an_erased_one_is_found(whole):
-    events = journal(whole)
+    events = stored_events(whole)
     for place, event in enumerate(list(events)):
         if not event.is_erased:
             events[place] = event.erased()
@@ -169,14 +177,14 @@ def test_a_body_in_the_form_of_an_erased_one_is_found(whole):
 
 
 def forged(experiment, place, **changes):
-    events = journal(experiment)
-    events[place] = saying(events[place], **changes)
+    events = stored_events(experiment)
+    events[place] = with_payload(events[place], **changes)
     rehash(events, place)
     return finding(Experiment.open(experiment._journal.storage))
 
 
 def place_of(experiment, kind, which=0):
-    return [i for i, event in enumerate(journal(experiment)) if event.kind == kind][which]
+    return [i for i, event in enumerate(stored_events(experiment)) if event.kind == kind][which]
 
 
 @pytest.mark.parametrize(
@@ -201,18 +209,18 @@ def place_of(experiment, kind, which=0):
     ],
 )
 def test_a_decision_that_does_not_follow(change):
-    experiment = played(5)
+    experiment = play_experiment(5)
     place = place_of(experiment, "asked", 3)
-    found = forged(experiment, place, **change(journal(experiment)[place].payload))
+    found = forged(experiment, place, **change(stored_events(experiment)[place].payload))
     assert found is not None and found.event == place + 1
 
 
 def test_told_values_that_were_changed_are_found_at_the_next_decision():
-    experiment = played(5)
+    experiment = play_experiment(5)
     place = place_of(experiment, "told", 1)
-    later = next(e for e in journal(experiment)[place:] if e.kind == "asked").number
-    other = {name: "1" if label == "0" else "0"
-             for name, label in journal(experiment)[place].payload["values"].items()}  # fmt: skip
+    later = next(e for e in stored_events(experiment)[place:] if e.kind == "asked").number
+    values = stored_events(experiment)[place].payload["values"]
+    other = {name: "1" if label == "0" else "0" for name, label in values.items()}
     found = forged(experiment, place, values=other)
     assert found.event == later and "what it records as known" in found.why
 
@@ -232,21 +240,21 @@ def test_told_values_that_were_changed_are_found_at_the_next_decision():
     ],
 )
 def test_other_events_that_were_made_up(kind, changes):
-    experiment = played(5)
+    experiment = play_experiment(5)
     found = forged_unopened(experiment, place_of(experiment, kind), **changes)
     assert found is not None
 
 
 def forged_unopened(experiment, place, **changes):
-    events = journal(experiment)
-    events[place] = saying(events[place], **changes)
+    events = stored_events(experiment)
+    events[place] = with_payload(events[place], **changes)
     rehash(events, place)
     return auditing.audit(experiment._journal.storage, "w").finding
 
 
 def test_time_does_not_go_backwards():
-    experiment = played(4)
-    events = journal(experiment)
+    experiment = play_experiment(4)
+    events = stored_events(experiment)
     events[3] = replace(events[3], at="2020-01-01T00:00:00.000000Z")
     rehash(events, 3)
     assert finding(experiment).event == 4 and "2020" in finding(experiment).why
@@ -256,25 +264,25 @@ def test_time_does_not_go_backwards():
 
 
 def test_other_bits_by_another_version_or_processor_are_told_apart_from_changes(monkeypatch):
-    experiment = played(5)
+    experiment = play_experiment(5)
     place = place_of(experiment, "asked", 3)
-    chances = journal(experiment)[place].payload["probabilities"]
+    chances = stored_events(experiment)[place].payload["probabilities"]
     wiggled = [chances[0] + 2**-50, *chances[1:]]
     here = auditing.build_info()
     monkeypatch.setattr(auditing, "build_info", lambda: here | {"processor": "another"})
     assert forged(experiment, place, probabilities=wiggled) is None
     audit = experiment.audit()
     assert audit.made_elsewhere == (4,) and "another version or processor" in audit.notes()[0]
-    known = journal(experiment)[place].payload["known"]
+    known = stored_events(experiment)[place].payload["known"]
     assert forged(experiment, place, known=known | {"counts": "00"}).event == place + 1
 
 
 def test_reasons_that_were_worded_otherwise_are_told_apart_from_changes():
-    experiment = played(5)
+    experiment = play_experiment(5)
     place = place_of(experiment, "asked", 3)
     here = auditing.build_info()
     before = {part: here[part] for part in here if part != "wording"}  # as journals have had it
-    chances = journal(experiment)[place].payload["probabilities"]
+    chances = stored_events(experiment)[place].payload["probabilities"]
     assert forged(experiment, place, reason="as it was put then", maker=before) is None
     assert experiment.audit().made_elsewhere == ()
     found = forged(experiment, place, probabilities=[chances[0] + 2**-50, *chances[1:]])
@@ -284,7 +292,7 @@ def test_reasons_that_were_worded_otherwise_are_told_apart_from_changes():
 def test_what_made_a_decision_is_said_again_when_it_changes(monkeypatch):
     from dowise.experiment import ask as asking
 
-    experiment = played(2)
+    experiment = play_experiment(2)
     here = asking.build_info()
     monkeypatch.setattr(asking, "build_info", lambda: here | {"numpy": "99"})
     experiment.ask({"C": 0})
@@ -336,14 +344,14 @@ def test_progress_is_told_for_every_event():
             seen.append((event.number, count))
             yield event
 
-    experiment = played(3)
+    experiment = play_experiment(3)
     experiment.audit(track=track)
     assert [number for number, _ in seen] == [*range(1, experiment.head.number + 1)]
 
 
 def test_an_old_head_does_not_vouch_for_what_came_later(whole):
     early = whole.events(upto=3)[-1].head
-    journal(whole).pop()
+    stored_events(whole).pop()
     found = Experiment.open(whole._journal.storage).audit(head=early)
     assert found.ok
     assert any("up to event 3 nothing was cut off" in note for note in found.notes())
@@ -377,7 +385,7 @@ def test_a_head_that_can_not_be_one_is_refused(whole, head):
 @pytest.mark.parametrize("column", ["number", "body", "hash"])
 def test_columns_of_another_type_are_a_finding(tmp_path, column):
     path = tmp_path / "ward.db"
-    with new(storage=str(path)) as experiment:
+    with new_experiment(storage=str(path)) as experiment:
         for _ in range(3):
             experiment.ask({"C": 0})
     with sqlite3.connect(path) as base:
@@ -391,7 +399,7 @@ def test_columns_of_another_type_are_a_finding(tmp_path, column):
 
 def test_an_erasure_that_can_not_be_read_is_a_finding(tmp_path):
     path = tmp_path / "ward.db"
-    with new(storage=str(path)) as experiment:
+    with new_experiment(storage=str(path)) as experiment:
         for _ in range(3):
             experiment.ask({"C": 0})
         experiment.erase(1, "right")

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from support.experiments import WARD, new
+from support.experiments import WARD, new_experiment
 
 from dowise import CausalGraph, Problem
 from dowise.experiment.counters import PlayCounts, UnusedValues
@@ -72,7 +72,7 @@ def check_against_all_decisions(experiment):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_totals_equal_those_over_all_decisions(seed):
-    rng, experiment = random.Random(seed), new(policy="random")
+    rng, experiment = random.Random(seed), new_experiment(policy="random")
     for number in range(60):
         take_random_step(experiment, rng)
         if number % 6 == 0:
@@ -83,7 +83,7 @@ def test_totals_equal_those_over_all_decisions(seed):
 
 
 def test_an_amended_or_erased_context_no_longer_counts():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 0})
     assert experiment.status().has_contexts
     assert [summary.weight for summary in experiment.status().contexts] == [1.0, 0.0]
@@ -94,7 +94,7 @@ def test_an_amended_or_erased_context_no_longer_counts():
 
 
 def test_equally_frequent_contexts_are_sorted_by_their_labels():
-    experiments = [new(OTHER, policy="random"), new(OTHER, policy="random")]
+    experiments = [new_experiment(OTHER, policy="random"), new_experiment(OTHER, policy="random")]
     contexts = [
         {"C": "1", "W": "1"},
         {"C": "0", "W": "1"},
@@ -109,7 +109,7 @@ def test_equally_frequent_contexts_are_sorted_by_their_labels():
 
 
 def test_a_copy_of_the_state_does_not_change():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 0})
     state = experiment._journal.read()
     case = state.cases[1]

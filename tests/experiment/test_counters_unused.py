@@ -3,7 +3,7 @@
 from itertools import combinations
 
 import pytest
-from support.experiments import new
+from support.experiments import new_experiment
 
 from dowise import Belief, CausalGraph, Problem
 from dowise.experiment.case import Case
@@ -38,7 +38,7 @@ def test_unused_values_are_those_that_a_belief_does_not_use(problem):
 
 
 def test_unused_values_are_described():
-    experiment = new(PLAIN)
+    experiment = new_experiment(PLAIN)
     number = experiment.ask({"C": 0}, allowed=["do(X=1)"]).id
     experiment.tell(number, {"Y": 1})
     assert experiment.idle(number) == [
@@ -51,14 +51,14 @@ def test_unused_values_are_described():
 
 
 def test_policies_that_use_rewards_only_have_no_unused_values():
-    experiment = new(PLAIN, policy="ucb")
+    experiment = new_experiment(PLAIN, policy="ucb")
     number = experiment.ask({"C": 0}).id
     experiment.tell(number, {"Y": 1})
     assert experiment.idle(number) == []
 
 
 def test_status_omits_values_that_may_still_count():
-    experiment = new(PLAIN)
+    experiment = new_experiment(PLAIN)
     first, second = (experiment.ask({"C": 0}, allowed=["do(X=1)"]).id for _ in range(2))
     experiment.tell(first, {"Z": 1})
     experiment.tell(second, {"Y": 1, "W": None, "Z": 1})

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from support.errors import raises_code
-from support.experiments import WARD, new
+from support.experiments import WARD, new_experiment
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_policy
 from dowise.experiment import event as event_module
@@ -26,7 +26,7 @@ def outcome_of(asked):
 
 
 def test_the_first_event_has_the_whole_configuration():
-    payload = new().events()[0].payload
+    payload = new_experiment().events()[0].payload
     assert (
         payload["seed"] == "7"
         and payload["policy"] == "ids"
@@ -51,7 +51,7 @@ def test_open_needs_a_name_if_there_are_several_experiments():
         match=r"has no experiment: .*dowise new .*Python.; or",
     ):
         Experiment.open(storage)
-    new(storage=storage)
+    new_experiment(storage=storage)
     assert Experiment.open(storage).name == "w"
     Experiment.create(storage, "ward-7", WARD)
     with raises_code("missing-value", "w, ward-7"):
@@ -62,10 +62,10 @@ def test_open_needs_a_name_if_there_are_several_experiments():
 
 
 def test_create_refuses_an_existing_name():
-    first = new()
+    first = new_experiment()
     first.ask({"C": 0})
     with pytest.raises(DowiseError, match="there is an experiment 'w'"):
-        new(storage=first._journal.storage)
+        new_experiment(storage=first._journal.storage)
     assert first.head.number == 2 and first.audit().ok
 
 
@@ -97,7 +97,7 @@ def test_invalid_names_are_refused(name):
 def test_invalid_arguments_create_nothing(more, code, mentioned):
     storage = MemoryStorage()
     with raises_code(code, mentioned):
-        new(storage=storage, **{"options": None, **more})
+        new_experiment(storage=storage, **{"options": None, **more})
     assert storage.experiments() == ()
 
 
@@ -124,7 +124,7 @@ def test_every_policy_uses_the_stream_of_the_decision(policy):
 
 
 def test_a_batch_with_an_invalid_context_records_nothing():
-    experiment = new()
+    experiment = new_experiment()
     with pytest.raises(DowiseError, match="C"):
         experiment.ask_many([{"C": 0}, {}])
     assert experiment.head.number == 1 and experiment.ask({"C": 0}).id == 1
@@ -141,14 +141,14 @@ def test_a_batch_with_an_invalid_context_records_nothing():
     ],
 )
 def test_arguments_of_ask_of_the_wrong_type_are_refused(restriction, message):
-    experiment = new()
+    experiment = new_experiment()
     with pytest.raises(DowiseError, match=message):
         experiment.ask({"C": 1}, **restriction)
     assert experiment.head.number == 1
 
 
 def test_index_policies_count_pending_plays():
-    experiment = new(policy="ucb")
+    experiment = new_experiment(policy="ucb")
     arms = [experiment.ask({"C": 0}).arm for _ in WARD.arms]
     assert {*arms} == {*WARD.arms}  # an index policy counts plays that are under way
     assert [case.id for case in experiment.pending()] == [*range(1, len(arms) + 1)]
@@ -158,7 +158,7 @@ def test_index_policies_count_pending_plays():
 
 
 def test_values_may_be_told_in_any_order():
-    at_once, in_pieces = new(), new()
+    at_once, in_pieces = new_experiment(), new_experiment()
     for experiment in (at_once, in_pieces):
         for _ in range(3):
             experiment.ask({"C": 1})
@@ -173,7 +173,7 @@ def test_values_may_be_told_in_any_order():
 
 
 def test_amending_the_context_does_not_change_earlier_results():
-    experiment = new()
+    experiment = new_experiment()
     asked = experiment.ask({"C": 1})
     experiment.amend(1, {"C": 0}, "typo")
     assert asked.context == experiment.events()[1].payload["context"] == {"C": "1"}
@@ -182,7 +182,7 @@ def test_amending_the_context_does_not_change_earlier_results():
 
 
 def test_an_amended_record_counts_like_a_correct_one():
-    experiment, twin = new(), Belief(WARD)
+    experiment, twin = new_experiment(), Belief(WARD)
     asked = experiment.ask({"C": 1})
     experiment.tell(1, outcome_of(asked))
     experiment.ask({"C": 1})  # by now the first version was learned
@@ -193,14 +193,14 @@ def test_an_amended_record_counts_like_a_correct_one():
 
 @pytest.mark.parametrize("number", [0, 2, -1, "1", 1.0, None, True])
 def test_numbers_that_are_not_of_a_decision_are_refused(number):
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 1})
     with raises_code("unknown-decision"):
         experiment.tell(number, {"Y": 1})
 
 
 def test_values_of_a_withdrawn_decision_count():
-    experiment, twin = new(), Belief(WARD)
+    experiment, twin = new_experiment(), Belief(WARD)
     asked = experiment.ask({"C": 1})
     experiment.tell(1, {"Z": 1, "X": 1} | dict(asked.arm))
     experiment.withdraw(1, "moved away")
@@ -213,7 +213,7 @@ def test_values_of_a_withdrawn_decision_count():
 
 @pytest.mark.parametrize("unrelated", [False, True])
 def test_another_arm_is_learned_from_only_if_unrelated(unrelated):
-    experiment, twin = new(), Belief(WARD)
+    experiment, twin = new_experiment(), Belief(WARD)
     experiment.ask({"C": 1}, allowed=["do(W=0, X=1)"])
     outcome = {"X": 0, "W": 1, "Z": 1, "Y": 1}
     case = experiment.tell(1, outcome, played="do(W=1, X=0)", unrelated=unrelated)
@@ -227,13 +227,13 @@ def test_another_arm_is_learned_from_only_if_unrelated(unrelated):
 
 
 def test_playing_the_chosen_arm_is_not_a_change():
-    experiment = new()
+    experiment = new_experiment()
     asked = experiment.ask({"C": 1}, allowed=["do(W=0, X=1)"])
     assert experiment.tell(1, played=asked.arm).played is None and experiment.head.number == 2
 
 
 def test_amending_to_the_chosen_arm_is_not_a_change():
-    experiment = new()
+    experiment = new_experiment()
     asked = experiment.ask({"C": 1})
     for _ in range(2):
         experiment.amend(1, reason="to be sure", played=asked.arm, unrelated=True)
@@ -241,7 +241,7 @@ def test_amending_to_the_chosen_arm_is_not_a_change():
 
 
 def test_earlier_values_must_fit_another_arm():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 1}, allowed=["do(W=0)"])
     experiment.tell(1, {"X": 1})
     with pytest.raises(DowiseError, match="set X=0, but X=1 was told"):
@@ -254,7 +254,7 @@ def test_earlier_values_must_fit_another_arm():
 
 def test_the_default_actor_is_the_user_of_the_system(monkeypatch):
     monkeypatch.setattr(getpass, "getuser", lambda: "ann")
-    experiment = new()
+    experiment = new_experiment()
     assert experiment.events()[0].actor == "ann"
     other = Experiment.open(experiment._journal.storage, actor=" ward bot ")
     other.ask({"C": 1})
@@ -266,13 +266,13 @@ def test_a_user_without_a_name_is_a_number(monkeypatch):
         raise KeyError("getpwuid(): uid not found: 12345")
 
     monkeypatch.setattr(getpass, "getuser", raise_key_error)
-    assert new().events()[0].actor == f"user {os.getuid()}"
+    assert new_experiment().events()[0].actor == f"user {os.getuid()}"
 
 
 def test_a_clock_that_is_far_behind_is_an_error(monkeypatch):
     time = datetime(2026, 3, 1, tzinfo=UTC)
     monkeypatch.setattr(event_module, "now", lambda: time)
-    experiment = new()
+    experiment = new_experiment()
     time -= timedelta(minutes=4)
     experiment.ask({"C": 1})
     assert experiment.events()[1].at == experiment.events()[0].at
@@ -322,20 +322,21 @@ def test_the_journal_holds_the_whole_problem_and_opens_no_file(tmp_path, monkeyp
     assert opened.problem.minimise and opened.problem.edge_priors == {"Z -> X": 0.3}
     assert opened.belief.as_dict() == made.belief.as_dict()
     twin = Belief(rich_problem(), {"Z": [3.0, 1.0]})
-    assert np.allclose(new(rich_problem(), "ts", {"prior": {"Z": [3.0, 1.0]}}).belief.mean_rewards(
-        {"C": 1}), twin.mean_rewards({"C": 1}))  # fmt: skip
+    with_prior = new_experiment(rich_problem(), "ts", {"prior": {"Z": [3.0, 1.0]}})
+    context = {"C": 1}
+    assert np.allclose(with_prior.belief.mean_rewards(context), twin.mean_rewards(context))
     assert opened.audit().ok
 
 
 def test_soft_problems_and_networks_are_read_from_the_journal():
     soft = Problem(CausalGraph.parse("X -> Z -> Y"), "Y", soft=0.1)
-    assert Experiment.open(new(soft)._journal.storage).problem == soft
+    assert Experiment.open(new_experiment(soft)._journal.storage).problem == soft
     alarm = load_problem("asia")
-    assert Experiment.open(new(alarm, "ucb")._journal.storage).problem == alarm
+    assert Experiment.open(new_experiment(alarm, "ucb")._journal.storage).problem == alarm
 
 
 def test_each_call_sees_the_events_of_others():
-    one = new()
+    one = new_experiment()
     other = Experiment.open(one._journal.storage)
     assert one.ask({"C": 1}).id == 1 and other.ask({"C": 1}).id == 2
     other.tell(1, {"Y": 1})
@@ -349,7 +350,7 @@ def test_each_call_sees_the_events_of_others():
 
 
 def test_a_tell_may_be_repeated_after_the_context_was_amended():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 1}, allowed=["do(X=1)"])
     told = {"C": 1, "X": 1, "Y": 1}
     experiment.tell(1, told)
@@ -360,7 +361,7 @@ def test_a_tell_may_be_repeated_after_the_context_was_amended():
 
 
 def test_a_tell_may_be_repeated_after_something_else_was_played():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 1}, allowed=["do(X=1)"])
     experiment.tell(1, {"X": 1, "Y": 1})
     experiment.amend(1, reason="misheard", played="do(X=0)")
@@ -372,7 +373,7 @@ def test_a_tell_may_be_repeated_after_something_else_was_played():
 
 
 def test_a_variable_that_the_played_arm_did_not_set_can_be_told():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 1}, allowed=["do(X=1)"])
     experiment.tell(1, played="do(W=0)")
     experiment.amend(1, reason="misheard", played="do(X=0)")
@@ -384,7 +385,7 @@ def test_a_variable_that_the_played_arm_did_not_set_can_be_told():
 
 
 def test_a_tell_may_be_repeated_after_a_withdrawal_or_a_revision():
-    experiment = new()
+    experiment = new_experiment()
     for _ in range(2):
         experiment.ask({"C": 1}, allowed=["do(X=1)"])
     experiment.tell(1, {"Z": 1})
@@ -403,7 +404,7 @@ def test_a_tell_may_be_repeated_after_a_withdrawal_or_a_revision():
 
 
 def test_plays_that_are_never_learned_from_are_not_pending():
-    plain, other = (new(policy="kl-ucb", learn_restricted=False) for _ in range(2))
+    plain, other = (new_experiment(policy="kl-ucb", learn_restricted=False) for _ in range(2))
     for experiment in (plain, other):
         for number in range(12):
             experiment.tell(experiment.ask({"C": 1}).id, {"Y": number % 2})
@@ -423,13 +424,13 @@ def test_plays_that_are_never_learned_from_are_not_pending():
         (lambda x: x.ask_many([]), "at least one"),
         (lambda x: x.tell(True, {"Y": 1}), "no decision True"),
         (lambda x: x.import_records({"X": [1]}, source=os), "source="),
-        (lambda _: new(seed=2**128), "at most"),
-        (lambda _: new(actor="a\udc80"), "actor="),
-        (lambda _: new(actor="a\nb"), "actor="),
+        (lambda _: new_experiment(seed=2**128), "at most"),
+        (lambda _: new_experiment(actor="a\udc80"), "actor="),
+        (lambda _: new_experiment(actor="a\nb"), "actor="),
     ],
 )
 def test_invalid_python_values_are_refused(call, message):
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 0})
     before = experiment.head
     with pytest.raises(DowiseError, match=message):
@@ -439,7 +440,7 @@ def test_invalid_python_values_are_refused(call, message):
 
 def test_numpy_numbers_and_pandas_rows_are_accepted():
     pandas = pytest.importorskip("pandas")
-    experiment = new()
+    experiment = new_experiment()
     asked = experiment.ask_many(pandas.DataFrame({"C": [0, 1]}))
     assert [one.context["C"] for one in asked] == ["0", "1"]
     experiment.tell(np.int64(1), {"Y": np.int64(1)}, played="do()", unrelated=np.True_)
@@ -447,7 +448,7 @@ def test_numpy_numbers_and_pandas_rows_are_accepted():
 
 
 def test_naming_the_same_policy_keeps_its_options():
-    experiment = new(options={"samples": 60})
+    experiment = new_experiment(options={"samples": 60})
     experiment.revise(policy="ids", options={"delta": 0.1}, reason="why not")
     assert experiment.options["samples"] == 60 and experiment.options["delta"] == 0.1
     experiment.options["prior"] = 7

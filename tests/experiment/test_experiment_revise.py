@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from support.errors import raises_code
-from support.experiments import WARD, new, played
+from support.experiments import WARD, new_experiment, play_experiment
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
 from dowise.errors import DowiseWarning
@@ -28,7 +28,7 @@ def parameters_of(problem, cases):
 
 @pytest.fixture
 def run():
-    experiment = new()
+    experiment = new_experiment()
     for i in range(8):
         asked = experiment.ask({"C": i % 2}, allowed=["do(X=1)"] if i % 4 == 3 else None)
         seen = {"X": i % 2, "W": i // 2 % 2, "Z": i // 4, "Y": int(i < 3)} | dict(asked.arm)
@@ -82,7 +82,7 @@ def test_a_label_that_is_lost_is_refused_with_the_decisions_named(run):
 
 
 def test_a_missing_label_of_imported_records_is_refused():
-    experiment = new()
+    experiment = new_experiment()
     experiment.import_records({"C": ["0"], "X": ["0"], "Z": ["0"], "Y": ["1"], "W": ["0"]})
     with pytest.raises(DowiseError, match="the records of event 2.*"):
         experiment.revise(ward(domains={"Y": ("0", "2")}), reason="new words")
@@ -141,7 +141,7 @@ def test_earlier_decisions_keep_their_configuration(run):
 
 
 def test_a_pending_decision_continues_under_the_new_problem():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 0}, allowed=["do(X=1)"])
     bigger = ward(f"{GRAPH}; V -> Y")
     experiment.revise(bigger, reason="V matters")
@@ -152,7 +152,7 @@ def test_a_pending_decision_continues_under_the_new_problem():
 
 
 def test_a_value_of_the_new_reward_closes_a_pending_decision():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask_many([{"C": 0}] * 2, allowed=["do(X=1)"])
     experiment.tell(1, {"Z": 1})
     later = ward("C -> X -> Z; C -> Z; W -> Z; Y", (), "Z")
@@ -164,7 +164,7 @@ def test_a_value_of_the_new_reward_closes_a_pending_decision():
 
 
 def test_an_arm_that_set_the_new_reward_is_left_out():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 0}, allowed=["do(W=1)"])
     experiment.tell(1, {"X": 0, "Y": 1, "Z": 1})
     experiment.revise(ward("C -> X; C -> W; X -> W; Y; Z", (), "W"), reason="W is what we want")
@@ -174,7 +174,7 @@ def test_an_arm_that_set_the_new_reward_is_left_out():
 
 @pytest.mark.parametrize("policy", ["ucb", "kl-ucb", "bernoulli-ts", "z2-ts", "ids"])
 def test_records_without_a_new_context_variable_are_left_out(policy):
-    experiment = played(6, policy=policy)
+    experiment = play_experiment(6, policy=policy)
     graph = CausalGraph.parse(f"{GRAPH}; D -> Y")
     experiment.revise(Problem(graph, "Y", ("C", "D"), "Z", arms="all"), reason="D is seen too")
     status = experiment.status({"C": 1, "D": 0}, evidence=False)
@@ -187,7 +187,7 @@ def test_records_without_a_new_context_variable_are_left_out(policy):
 def test_an_import_during_a_revision_is_refused(monkeypatch):
     from dowise.experiment import experiment as experiment_module
 
-    experiment = new()
+    experiment = new_experiment()
     checked = experiment_module.checked_import
 
     def revise_during(*arguments):
@@ -204,7 +204,7 @@ def test_an_import_during_a_revision_is_refused(monkeypatch):
 
 
 def test_forbidden_settings_are_not_chosen_and_pending_ones_are_named():
-    experiment = new()
+    experiment = new_experiment()
     first = experiment.ask({"C": 0}, allowed=["do(X=1)"])
     second = experiment.ask({"C": 0}, allowed=["do(W=0, X=1)"])
     third = experiment.ask({"C": 0}, allowed=["do(X=0)"])
@@ -230,7 +230,7 @@ def test_forbidden_settings_are_not_chosen_and_pending_ones_are_named():
 
 def test_the_last_prior_of_the_problem_or_the_policy_counts():
     known = Problem(WARD.graph, "Y", "C", "Z", arms="all", prior={"W": [3, 1]})
-    experiment = new(known)
+    experiment = new_experiment(known)
     assert experiment.options["prior"] == {"W": [3.0, 1.0]}
     again = Experiment.open(experiment._journal.storage)
     assert again.problem == known
@@ -248,5 +248,5 @@ def test_the_last_prior_of_the_problem_or_the_policy_counts():
 
 
 def test_queries_use_the_prior_of_the_problem_if_the_policy_has_no_belief():
-    experiment = new(Problem(WARD.graph, "Y", "C", "Z", prior=0.5), policy="ucb")
+    experiment = new_experiment(Problem(WARD.graph, "Y", "C", "Z", prior=0.5), policy="ucb")
     assert (experiment.belief.parameters == 0.5).all() and "prior" not in experiment.options

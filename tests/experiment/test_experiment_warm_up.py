@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.experiments import new
+from support.experiments import new_experiment
 
 from dowise import load_problem
 
@@ -14,7 +14,7 @@ TESTS = str(Path(__file__).parents[1])
 ROUND = """
 import sys
 from numba.core.dispatcher import Dispatcher
-from support.experiments import new
+from support.experiments import new_experiment
 from dowise import load_problem
 
 def loaded():
@@ -26,7 +26,7 @@ def loaded():
     return {(k.py_func.__module__, k.py_func.__name__): len(k.overloads) for k in kernels.values()}
 
 problem, policy = sys.argv[1:]
-experiment = new(load_problem(problem), policy, {})
+experiment = new_experiment(load_problem(problem), policy, {})
 experiment.warm_up()
 before = loaded()
 context = {name: experiment.problem.domains[name][1] for name in experiment.problem.context}
@@ -59,7 +59,7 @@ def test_nothing_is_compiled_after_a_warm_up(policy):
 
 @pytest.mark.parametrize("problem", ["task1", "task2", "healthcare"])
 def test_a_warm_up_records_nothing(problem):
-    experiment = new(load_problem(problem))
+    experiment = new_experiment(load_problem(problem))
     experiment.warm_up()
     assert experiment.head.number == 1 and not experiment.records()
     assert experiment.counts()["asked"] == experiment.counted().all == 0

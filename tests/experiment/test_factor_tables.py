@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from support.errors import raises_code
-from support.experiments import new
+from support.experiments import new_experiment
 from support.strategies import cases, examples
 
 from dowise import Belief, CausalGraph, Problem, load_problem
@@ -243,13 +243,13 @@ def test_means_of_the_versions_average_to_those_of_the_belief(case, seed):
 def test_graph_that_is_too_large_has_no_factors():
     names = [f"V{i}" for i in range(30)]
     large = Problem(CausalGraph([(name, "Y") for name in names]), "Y", non_manipulable=names[1:])
-    view = variable_view(new(large, policy="ucb").belief, "Y")
+    view = variable_view(new_experiment(large, policy="ucb").belief, "Y")
     assert view.versions == () and view.role == "reward"
     assert view.notes[0].startswith("The graph is too large for a posterior of its factors: ")
 
 
 def test_belief_of_an_experiment():
-    experiment = new(PLAIN)
+    experiment = new_experiment(PLAIN)
     experiment.tell(experiment.ask({"C": 1}, allowed=["do(X=low)"]).id, {"Y": 1})
     (row,) = [row for row in only_table(experiment.belief, "Y").rows if row.records]
     assert row.given == {"C": "1", "X": "low"} and [cell.count for cell in row.cells] == [0, 1]

@@ -8,14 +8,21 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from support.experiments import WARD, journal, new, played, rehash, saying
+from support.experiments import (
+    WARD,
+    new_experiment,
+    play_experiment,
+    rehash,
+    stored_events,
+    with_payload,
+)
 
 from dowise import Belief, DowiseError
 from dowise.experiment.experiment import Experiment
 
 
 def test_erase_blanks_all_events_and_keeps_the_chain():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 1}, "Mrs Smith")
     experiment.tell(1, {"Y": 1})
     experiment.amend(1, {"Y": 0}, "Mrs Smith called")
@@ -33,7 +40,7 @@ def test_erase_blanks_all_events_and_keeps_the_chain():
 
 
 def test_an_erased_decision_no_longer_counts():
-    experiment = new()
+    experiment = new_experiment()
     asked = experiment.ask({"C": 1}, "r1")
     experiment.tell(1, {"X": 1, "Z": 1, "W": 0, "Y": 1} | dict(asked.arm))
     experiment.erase(1, "right")
@@ -44,7 +51,7 @@ def test_an_erased_decision_no_longer_counts():
 
 
 def test_open_experiments_see_an_erasure():
-    experiment = new()
+    experiment = new_experiment()
     watching = Experiment.open(experiment._journal.storage)
     experiment.ask({"C": 1}, allowed=["do(X=1)"])
     experiment.tell(1, {"Y": 1}, played="do(W=1)", unrelated=True)
@@ -59,7 +66,7 @@ def test_open_experiments_see_an_erasure():
 
 @pytest.mark.parametrize("policy", ["ucb", "kl-ucb", "ids", "ts", "random"])
 def test_decisions_that_depended_on_an_erased_one_are_no_findings(policy):
-    experiment = new(policy=policy)
+    experiment = new_experiment(policy=policy)
     for _ in range(4):
         experiment.ask({"C": 1})
     experiment.erase(1, "right")
@@ -68,7 +75,7 @@ def test_decisions_that_depended_on_an_erased_one_are_no_findings(policy):
 
 
 def test_decisions_before_and_after_an_erasure_are_derived():
-    experiment = played(6)
+    experiment = play_experiment(6)
     experiment.erase(4, "right")
     for _ in range(3):
         experiment.ask({"C": 0})
@@ -77,12 +84,12 @@ def test_decisions_before_and_after_an_erasure_are_derived():
 
 
 def test_an_audit_finds_changes_in_spite_of_an_erasure():
-    experiment = played(6)
+    experiment = play_experiment(6)
     experiment.erase(6, "right")
-    events = journal(experiment)
+    events = stored_events(experiment)
     place = next(i for i, event in enumerate(events) if event.kind == "asked")
     other = {"X": "0"} if events[place].payload["arm"] != {"X": "0"} else {"X": "1"}
-    events[place] = saying(events[place], arm=other)
+    events[place] = with_payload(events[place], arm=other)
     rehash(events, place)
     assert experiment.audit().finding.event == place + 1
 
@@ -106,7 +113,7 @@ def test_erased_contents_are_not_in_the_files(tmp_path):
 
 def test_no_other_call_waits_for_the_removal_of_old_copies(tmp_path):
     """A reader of the file delays it; queries, asks and tells go on."""
-    experiment = played(rounds=3, storage=tmp_path / "ward.db")
+    experiment = play_experiment(rounds=3, storage=tmp_path / "ward.db")
     other = experiment.acting_as("another")
     with closing(sqlite3.connect(tmp_path / "ward.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")

@@ -4,7 +4,7 @@ import json
 import zlib
 
 import pytest
-from support.experiments import journal, new, played
+from support.experiments import new_experiment, play_experiment, stored_events
 
 from dowise.experiment import journal as journal_module
 from dowise.experiment.experiment import Experiment
@@ -52,7 +52,7 @@ def reopen(experiment, monkeypatch):
 
 @pytest.fixture
 def long():
-    experiment = played(14)
+    experiment = play_experiment(14)
     experiment.import_records({name: ["0", "1"] for name in "CWXYZ"})
     experiment.withdraw(3, "left")
     experiment.revise(policy="ts", reason="to compare")
@@ -131,7 +131,7 @@ def test_a_damaged_snapshot_is_not_used(long, monkeypatch, change):
 
 
 def test_a_snapshot_of_another_journal_is_not_used(monkeypatch):
-    one, other = played(12), played(12, seed=8)
+    one, other = play_experiment(12), play_experiment(12, seed=8)
     replace_snapshot(one, stored_snapshot(other))
     assert reopen(one, monkeypatch) >= len(one.events())
 
@@ -145,7 +145,7 @@ def test_a_damaged_snapshot_is_replaced(long):
 
 
 def test_snapshots_contain_no_erased_decision():
-    experiment = played(10)
+    experiment = play_experiment(10)
     old = stored_snapshot(experiment)
     experiment.erase(2, "right")
     assert stored_snapshot(experiment) is None
@@ -164,10 +164,10 @@ def test_the_decision_after_a_snapshot_records_the_build(long):
 
 
 def test_snapshots_are_taken_before_some_decisions():
-    experiment = new(policy="random")
+    experiment = new_experiment(policy="random")
     taken = set()
     for _ in range(60):
         experiment.ask({"C": 0})
         taken.add(stored_snapshot(experiment) and stored_snapshot(experiment).number)
     assert None in taken and 5 < len(taken) < 40
-    assert all(journal(experiment)[number].kind == "asked" for number in taken - {None})
+    assert all(stored_events(experiment)[number].kind == "asked" for number in taken - {None})

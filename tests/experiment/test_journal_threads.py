@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from support.experiments import WARD, deciding_policy, new
+from support.experiments import WARD, deciding_policy, new_experiment
 
 from dowise import Belief, DowiseError
 from dowise.experiment.config import ExperimentConfig
@@ -56,13 +56,13 @@ def ask_and_tell(experiment, number):
 
 
 def test_threads_share_an_experiment():
-    experiment = new()
+    experiment = new_experiment()
     in_threads(lambda number: ask_and_tell(experiment, number))
     check_experiment(experiment)
 
 
 def test_threads_with_an_experiment_each():
-    first = new()
+    first = new_experiment()
     storage = first._journal.storage
     in_threads(lambda number: ask_and_tell(Experiment.open(storage), number))
     check_experiment(first)
@@ -85,7 +85,7 @@ def test_threads_on_a_file(tmp_path, shared):
 
 def test_the_same_request_of_many_threads_is_one_decision():
     storage = MemoryStorage()
-    new(storage=storage)
+    new_experiment(storage=storage)
     asked = in_threads(lambda _: Experiment.open(storage).ask({"C": 1}, "r"))
     assert {decision.id for decision in asked} == {1} and len(
         {str(decision.arm) for decision in asked}
@@ -94,7 +94,7 @@ def test_the_same_request_of_many_threads_is_one_decision():
 
 
 def test_the_same_tell_of_many_threads_is_one_event():
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask_many([{"C": 1}] * 4)
 
     def work(number):
@@ -115,7 +115,7 @@ def test_the_same_tell_of_many_threads_is_one_event():
 def test_actors_share_the_state_and_the_policy(monkeypatch):
     applied, policies = [], []
     apply, make = ExperimentState.apply, ExperimentConfig.make_policy
-    experiment = new()
+    experiment = new_experiment()
     monkeypatch.setattr(
         ExperimentState, "apply", lambda f, e: (applied.append(e.number), apply(f, e))
     )
@@ -138,7 +138,7 @@ def test_actors_share_the_state_and_the_policy(monkeypatch):
 
 
 def test_each_actor_has_its_name():
-    experiment = new(actor="ann")
+    experiment = new_experiment(actor="ann")
     with pytest.raises(DowiseError, match="actor="):
         experiment.acting_as("\n")
     experiment.acting_as("bob").ask({"C": 1})
@@ -147,7 +147,7 @@ def test_each_actor_has_its_name():
 
 
 def test_a_configuration_is_compiled_once(monkeypatch):
-    experiment = new()
+    experiment = new_experiment()
     warm_ups = []
     policy = type(deciding_policy(experiment))
     decide = policy.decide
@@ -247,7 +247,7 @@ def _class(module, name):
 
 @pytest.fixture
 def played_experiment():
-    experiment = new()
+    experiment = new_experiment()
     for number in range(4):
         asked = experiment.ask({"C": number % 2})
         experiment.tell(asked.id, outcome_of(asked, number))
@@ -311,7 +311,7 @@ def test_two_queries_run_at_the_same_time(query, played_experiment, monkeypatch)
 
 @pytest.mark.parametrize("policy", ["ids", "ucb"])
 def test_no_query_waits_for_a_decision(policy, monkeypatch):
-    experiment = new(policy=policy)
+    experiment = new_experiment(policy=policy)
     experiment.ask({"C": 1})
     paused = PausedFunction(monkeypatch, type(deciding_policy(experiment)), "decide")
 
@@ -327,7 +327,7 @@ def test_no_query_waits_for_a_decision(policy, monkeypatch):
 
 
 def test_no_query_waits_for_the_store():
-    experiment = new()
+    experiment = new_experiment()
     storage, started, gate = experiment._journal.storage, threading.Event(), threading.Event()
     with ThreadPoolExecutor(2) as pool:
 
@@ -350,7 +350,7 @@ def test_no_query_waits_for_the_store():
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_events_are_visible_when_they_are_durable(fails, monkeypatch):
-    experiment = new()
+    experiment = new_experiment()
     experiment.ask({"C": 0})
     commit, heads = MemoryStorage._commit, []
     watcher = threading.Thread(target=lambda: heads.append(experiment.head.number))
@@ -374,7 +374,7 @@ def test_events_are_visible_when_they_are_durable(fails, monkeypatch):
 
 
 def test_one_of_many_equal_calls_reports_the_change():
-    experiment = new()
+    experiment = new_experiment()
     number = experiment.ask({"C": 1}).id
     experiment.tell(number, {"Z": 0})
     told = in_threads(lambda _: experiment.tell(number, {"Y": 1}))

@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from support.experiments import new
+from support.experiments import new_experiment
 
 from dowise.errors import UnavailableError
 from dowise.experiment import journal
@@ -16,7 +16,7 @@ TIMEOUT = 0.5
 
 @pytest.mark.slow
 def test_threads_behind_a_locked_store_wait_at_the_same_time(tmp_path, monkeypatch):
-    experiment = new(storage=tmp_path / "ward.db")
+    experiment = new_experiment(storage=tmp_path / "ward.db")
     experiment.ask({"C": 0})  # compiles the policy
     storage = experiment._journal.storage
     assert isinstance(storage, SqlStorage)

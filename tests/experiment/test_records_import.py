@@ -1,7 +1,7 @@
 """Importing exports of the same and of another experiment."""
 
 import pytest
-from support.experiments import new, played
+from support.experiments import new_experiment, play_experiment
 
 from dowise.errors import DowiseError
 from dowise.experiment.records import BadRowsError
@@ -10,7 +10,7 @@ from dowise.problem.tables import read_records
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_an_experiment_refuses_its_own_export(tmp_path, ending):
-    experiment, path = played(), tmp_path / f"ward.{ending}"
+    experiment, path = play_experiment(), tmp_path / f"ward.{ending}"
     experiment.export(path)
     before = experiment.head
     with pytest.raises(DowiseError, match="an export of the same experiment"):
@@ -20,7 +20,7 @@ def test_an_experiment_refuses_its_own_export(tmp_path, ending):
 
 
 def test_importing_an_export_elsewhere_gives_the_same_counts(tmp_path):
-    experiment, other, path = played(), new(), tmp_path / "ward.csv"
+    experiment, other, path = play_experiment(), new_experiment(), tmp_path / "ward.csv"
     experiment.erase(1, "asked for")
     experiment.export(path)
     assert other.import_records(read_records(path, other.problem)) == 5
@@ -29,7 +29,7 @@ def test_importing_an_export_elsewhere_gives_the_same_counts(tmp_path):
 
 @pytest.mark.parametrize("unrelated", [False, True])
 def test_rows_of_an_export_with_another_arm_are_bad(tmp_path, unrelated):
-    experiment, other, path = new(), new(), tmp_path / "ward.csv"
+    experiment, other, path = new_experiment(), new_experiment(), tmp_path / "ward.csv"
     for arm in ("do(X=1)", "do(X=0)"):
         number = experiment.ask({"C": 0}, allowed=["do(X=1)"]).id
         seen = {"Z": 1, "Y": 1, "W": 0}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.experiments import WARD, InOrder, deciding_policy, new
+from support.experiments import WARD, OrderDependentPolicy, deciding_policy, new_experiment
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, register_policy
 from dowise.experiment import replay as replay_module
@@ -17,7 +17,7 @@ OUTCOMES = [{"X": i % 2, "W": 0, "Z": (i // 2) % 2, "Y": int(i % 3 == 0)} for i 
 @pytest.fixture
 def custom_policy(monkeypatch):
     monkeypatch.setattr(registry, "_POLICIES", dict(registry._POLICIES))
-    register_policy("in-order")(InOrder)
+    register_policy("in-order")(OrderDependentPolicy)
 
 
 def tell(experiment, number, outcome):
@@ -30,7 +30,7 @@ def counts(experiment):
 
 
 def test_a_factor_counts_once_when_its_last_variable_is_told():
-    experiment, empty = new(), Belief(WARD)
+    experiment, empty = new_experiment(), Belief(WARD)
     asked = experiment.ask({"C": 1}, allowed=["do()"])
     experiment.tell(1, {"Y": 1})  # Y needs C, W and Z
     assert np.array_equal(counts(experiment), empty.parameters + counts_of_record(asked, {"Y": 1}))
@@ -56,7 +56,7 @@ def counts_of_record(asked, outcome):
 def test_learning_in_one_batch_equals_learning_one_by_one(policy, monkeypatch):
     options = {"horizon": 20} if policy == "bayes-optimal" else None
     problem = TINY if policy == "bayes-optimal" else WARD
-    step_by_step = new(problem, policy, options)
+    step_by_step = new_experiment(problem, policy, options)
     context = dict.fromkeys(problem.context, 0)
     for number, outcome in enumerate(OUTCOMES, start=1):
         step_by_step.ask(context)
@@ -74,7 +74,7 @@ def test_learning_in_one_batch_equals_learning_one_by_one(policy, monkeypatch):
 @pytest.mark.parametrize("many", [1, 64])
 def test_restricted_decisions_are_left_out_on_request(many, monkeypatch):
     monkeypatch.setattr(replay_module, "MIN_BATCH", many)
-    experiment = new(learn_restricted=False)
+    experiment = new_experiment(learn_restricted=False)
     experiment.ask_many([{"C": 0}] * 2, allowed=["do(X=1)"])
     for number in (1, 2):
         tell(experiment, number, OUTCOMES[number])
@@ -87,7 +87,7 @@ def test_restricted_decisions_are_left_out_on_request(many, monkeypatch):
 
 
 def test_a_closed_decision_without_a_reward_is_left_out_by_index_policies():
-    experiment = new(policy="ucb")
+    experiment = new_experiment(policy="ucb")
     experiment.ask_many([{"C": 0}] * 2)
     experiment.tell(1, {"Z": 1})
     assert experiment.status({"C": 0}, evidence=False).left_out == {}
@@ -97,7 +97,7 @@ def test_a_closed_decision_without_a_reward_is_left_out_by_index_policies():
 
 
 def test_pending_plays_count_until_they_are_closed():
-    experiment = new(policy="ucb")
+    experiment = new_experiment(policy="ucb")
     for _ in WARD.arms:
         experiment.ask({"C": 0})
     again = experiment.ask({"C": 0})  # every arm is pending once, so the first one is next
@@ -111,13 +111,13 @@ def test_pending_plays_count_until_they_are_closed():
 
 @pytest.mark.usefixtures("custom_policy")
 def test_a_policy_with_decide_and_observe_only_is_replayed():
-    experiment = new(policy="in-order")
+    experiment = new_experiment(policy="in-order")
     for number, outcome in enumerate(OUTCOMES, start=1):
         experiment.ask({"C": 0})
         tell(experiment, number, outcome)
     experiment.amend(3, {"Y": 1}, "typo")
     other = Experiment.open(experiment._journal.storage)
-    twin = InOrder(WARD)
+    twin = OrderDependentPolicy(WARD)
     order = [case for case in other.records() if case.id != 3] + [other.records()[2]]
     for case in order:
         twin.observe(case.arm, case.known)
@@ -127,7 +127,7 @@ def test_a_policy_with_decide_and_observe_only_is_replayed():
 
 @pytest.mark.usefixtures("custom_policy")
 def test_a_replayed_policy_does_not_depend_on_the_time_of_opening():
-    experiment = new(policy="in-order")
+    experiment = new_experiment(policy="in-order")
     experiment.ask_many([{"C": 0}] * 2)
     for number in (1, 2):
         tell(experiment, number, OUTCOMES[number])
@@ -143,23 +143,26 @@ def test_a_replayed_policy_does_not_depend_on_the_time_of_opening():
 
 @pytest.mark.usefixtures("custom_policy")
 def test_a_replayed_policy_observes_imported_rows_once():
-    experiment = new(policy="in-order")
+    experiment = new_experiment(policy="in-order")
     rows = 400
     columns = {name: ["0", "1"] * (rows // 2) for name in "CWXYZ"} | {"arm": ["do()"] * rows}
     observed = []
-    InOrder.observe, before = (lambda *arguments: observed.append(arguments)), InOrder.observe
+    OrderDependentPolicy.observe, before = (
+        (lambda *arguments: observed.append(arguments)),
+        OrderDependentPolicy.observe,
+    )
     try:
         experiment.import_records(columns)
         experiment.ask({"C": 0})
     finally:
-        InOrder.observe = before
+        OrderDependentPolicy.observe = before
     assert len(observed) == rows
 
 
 @pytest.mark.parametrize("policy", ["ids", "ucb", "in-order"])
 @pytest.mark.usefixtures("custom_policy")
 def test_interrupted_learning_starts_again(policy, monkeypatch):
-    experiment = new(policy=policy)
+    experiment = new_experiment(policy=policy)
     for number, outcome in enumerate(OUTCOMES, start=1):
         experiment.ask({"C": 0})
         tell(experiment, number, outcome)
@@ -186,7 +189,7 @@ def test_interrupted_learning_starts_again(policy, monkeypatch):
 
 @pytest.mark.usefixtures("custom_policy")
 def test_an_unregistered_policy_cannot_decide(monkeypatch):
-    experiment = new(policy="in-order")
+    experiment = new_experiment(policy="in-order")
     experiment.ask({"C": 0})
     experiment.tell(1, {"Y": 1})
     monkeypatch.setattr(

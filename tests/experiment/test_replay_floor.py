@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.experiments import deciding_policy, played
+from support.experiments import deciding_policy, play_experiment
 
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage
@@ -24,7 +24,7 @@ POLICIES = [
 @pytest.mark.parametrize(("policy", "options"), POLICIES, ids=[f"{p} {o}" for p, o in POLICIES])
 def test_decisions_are_derived_again(policy, options):
     storage = MemoryStorage()
-    experiment = played(9, policy=policy, options=options, storage=storage)
+    experiment = play_experiment(9, policy=policy, options=options, storage=storage)
     for event in experiment.events():
         if event.kind == "asked":
             pi = np.array(event.payload["probabilities"])
@@ -35,12 +35,12 @@ def test_decisions_are_derived_again(policy, options):
     stored = {name: again._journal.read().config.options[name] for name in options}
     assert stored == options
     context = {"C": "0"}
-    twin = played(9, policy=policy, options=options)
+    twin = play_experiment(9, policy=policy, options=options)
     assert again.ask(context).reason == twin.ask(context).reason
 
 
 def test_the_belief_of_a_policy_with_a_floor_is_its_own():
-    experiment = played(6, policy="ts", options={"floor": 0.1})
+    experiment = play_experiment(6, policy="ts", options={"floor": 0.1})
     assert isinstance(deciding_policy(experiment), BayesianPolicy)
     belief = deciding_policy(experiment).belief
     np.testing.assert_array_equal(

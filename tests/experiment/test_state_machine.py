@@ -1,6 +1,6 @@
-"""Random courses of experiments against a simple model: nothing lost, doubled or silently wrong.
+"""Random sequences of calls, compared with a simple model of an experiment.
 
-`DOWISE_COURSES=500` runs so many courses, longer ones and other ones each time.
+`DOWISE_COURSES=500` runs 500 longer sequences, which differ each time.
 """
 
 import os
@@ -12,18 +12,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.experiments import InOrder
-from support.reference_experiment import Model, Refused, seen_of
+from support.experiments import OrderDependentPolicy
+from support.reference_experiment import Model, Refused, decision_tuple
 
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.errors import DowiseWarning
-from dowise.experiment import journal as snapshots
-from dowise.experiment import replay as learner
+from dowise.experiment import journal, replay
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage, Snapshot
 from dowise.policies import registry
 
-# Some tables that are imported have no reward in any row, which is said and no fault.
+# Some imported tables have no reward in any row, which is a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*none with a value of the reward")
 
 COURSES = int(os.environ.get("DOWISE_COURSES", "0"))
@@ -53,19 +52,19 @@ OPTIONS = {
 ARMS = ("do()", "do(X=0)", "do(X=1)", "do(W=0)", "do(W=1)", "do(W=1, X=0)")
 
 
-def imported(program, table, again):
-    """Records without any reward come with a warning, which is no matter here."""
+def import_quietly(program, table, again):
+    """Import records, without the warning that none has a reward."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DowiseWarning)
         program.import_records(table, again=again)
 
 
-class Crash(Exception):  # noqa: N818 (it is none of the experiment's errors)
+class Crash(Exception):  # noqa: N818 (not an error of the package)
     pass
 
 
 class BrittleStorage(MemoryStorage):
-    """Fails where it is told to, once."""
+    """Fails once at the point named by `fails`."""
 
     fails = None
 
@@ -75,8 +74,8 @@ class BrittleStorage(MemoryStorage):
             raise Crash(where)
 
     @contextmanager
-    def transaction(self, experiment, meanwhile=None):
-        with super().transaction(experiment, meanwhile) as block:
+    def transaction(self, experiment, on_wait=None):
+        with super().transaction(experiment, on_wait) as block:
             inner = block.append
 
             def append(events):
@@ -93,8 +92,7 @@ class BrittleStorage(MemoryStorage):
 
     def replace_snapshot(self, name, change):
         if name in self._snapshots:
-            there = self._snapshots[name]
-            self._snapshots[name] = Snapshot(*change(there))
+            self._snapshots[name] = Snapshot(*change(self._snapshots[name]))
 
 
 LABELS = st.sampled_from(["0", "1", None])
@@ -110,23 +108,23 @@ ROWS = st.lists(
 FAILURES = st.sampled_from(["before append", "after append", "at commit", "after commit"])
 
 
-class Courses(RuleBasedStateMachine):
-    """Two programs on one store, which stop, fail and go on."""
+class CallSequences(RuleBasedStateMachine):
+    """Two programs on one store, which stop, fail and continue."""
 
     def __init__(self):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(snapshots, "FIRST_SNAPSHOT", 4)
-        self.patch.setattr(learner, "MIN_BATCH", 3)
+        self.patch.setattr(journal, "FIRST_SNAPSHOT", 4)
+        self.patch.setattr(replay, "MIN_BATCH", 3)
         self.patch.setattr(registry, "_POLICIES", dict(registry._POLICIES))
-        registry.register_policy("in-order")(InOrder)
+        registry.register_policy("in-order")(OrderDependentPolicy)
 
     def teardown(self):
         try:
             if hasattr(self, "programs"):
-                found = self.open().audit(head=self.programs[0].head)
-                assert found.ok, str(found.finding)
-                assert found.events == self.model.events
+                audit = self.open().audit(head=self.programs[0].head)
+                assert audit.ok, str(audit.finding)
+                assert audit.events == self.model.events
         finally:
             self.patch.undo()
 
@@ -143,8 +141,8 @@ class Courses(RuleBasedStateMachine):
         self.model = Model(PROBLEMS[0], policy)
         self.model.questions = {}
 
-    def both(self, by_model, by_experiment):
-        """The same call to both: what the one refuses the other must refuse."""
+    def call_both(self, by_model, by_experiment):
+        """Make the same call to both; the experiment must refuse what the model refuses."""
         try:
             by_model()
         except Refused as reason:
@@ -167,32 +165,33 @@ class Courses(RuleBasedStateMachine):
     )  # fmt: skip
     def ask(self, which, contexts, request, allowed, forbid):
         program, model = self.programs[which], self.model
-        known = [self.known(arm) for arm in (*(allowed or ()), *(forbid or ()))]
+        are_valid = [self.is_valid(arm) for arm in (*(allowed or ()), *(forbid or ()))]
         try:
-            if not all(known):
-                raise Refused("no such arm")
+            if not all(are_valid):
+                raise Refused("not an intervention")
             bans = None if forbid is None else [self.arm(arm) for arm in forbid]
             only = None if allowed is None else [self.arm(arm) for arm in allowed]
             if not {*map(str, only or ())} <= {str(dict(arm)) for arm in model.problem.arms}:
-                raise Refused("none of the arms")
+                raise Refused("not one of the arms")
             before = model.answered(request, contexts, only, bans)
-            left = model.allowed(model.problem, only, bans)
+            arms = model.allowed(model.problem, only, bans)
         except Refused:
             with pytest.raises(DowiseError):
                 program.ask_many(contexts, request, allowed, forbid)
             return
         asked = program.ask_many(contexts, request, allowed, forbid)
         if before is not None:
-            assert [one.id for one in asked] == before
+            assert [decision.id for decision in asked] == before
             return
-        assert [one.id for one in asked] == [len(model.cases) + i + 1 for i in range(len(asked))]
-        for one in asked:
-            off = np.array([arm not in left for arm in model.problem.arms])
-            assert one.arm in left and one.probabilities[off].sum() == 0
-            assert one.probabilities.sum() == pytest.approx(1) and one.probability > 0
-        model.ask([one.arm for one in asked], request, contexts, left)
+        first = len(model.cases) + 1
+        assert [decision.id for decision in asked] == [*range(first, first + len(asked))]
+        excluded = np.array([arm not in arms for arm in model.problem.arms])
+        for decision in asked:
+            assert decision.arm in arms and decision.probabilities[excluded].sum() == 0
+            assert decision.probabilities.sum() == pytest.approx(1) and decision.probability > 0
+        model.ask([decision.arm for decision in asked], request, contexts, arms)
 
-    def known(self, text):
+    def is_valid(self, text):
         try:
             self.model.problem.intervention(text)
         except DowiseError:
@@ -205,7 +204,7 @@ class Courses(RuleBasedStateMachine):
     @rule(which=WHICH, number=NUMBER, values=VALUES)
     def tell(self, which, number, values):
         number = self.number(number)
-        self.both(
+        self.call_both(
             lambda: self.model.tell(number, values),
             lambda: self.programs[which].tell(number, values),
         )
@@ -218,7 +217,7 @@ class Courses(RuleBasedStateMachine):
         values = dict(zip("WXYZ", labels, strict=True))
         values = {x: label for x, label in values.items() if x in self.model.problem.domains}
         values |= {name: label for name, label in case.arm.items() if name in values}
-        self.both(
+        self.call_both(
             lambda: self.model.tell(number, values),
             lambda: self.programs[which].tell(number, values),
         )
@@ -229,16 +228,16 @@ class Courses(RuleBasedStateMachine):
         unrelated=st.booleans(), amends=st.booleans(),
     )  # fmt: skip
     def played_otherwise(self, which, number, values, played, unrelated, amends):
-        if not self.known(played):
+        if not self.is_valid(played):
             return
         number, arm, program = self.number(number), self.arm(played), self.programs[which]
         if amends:
-            self.both(
+            self.call_both(
                 lambda: self.model.amend(number, values, arm, unrelated),
                 lambda: program.amend(number, values, "typo", played=played, unrelated=unrelated),
             )
         else:
-            self.both(
+            self.call_both(
                 lambda: self.model.tell(number, values, arm, unrelated),
                 lambda: program.tell(number, values, played=played, unrelated=unrelated),
             )
@@ -247,7 +246,7 @@ class Courses(RuleBasedStateMachine):
     @rule(which=WHICH, number=NUMBER, values=VALUES)
     def amend(self, which, number, values):
         number = self.number(number)
-        self.both(
+        self.call_both(
             lambda: self.model.amend(number, values),
             lambda: self.programs[which].amend(number, values, "typo"),
         )
@@ -256,7 +255,7 @@ class Courses(RuleBasedStateMachine):
     @rule(which=WHICH, number=NUMBER)
     def withdraw(self, which, number):
         number = self.number(number)
-        self.both(
+        self.call_both(
             lambda: self.model.withdraw(number),
             lambda: self.programs[which].withdraw(number, "left"),
         )
@@ -271,14 +270,14 @@ class Courses(RuleBasedStateMachine):
     # -- the experiment itself -----------------------------------------------------------------
 
     @rule(
-        which=WHICH, place=st.none() | st.integers(0, len(PROBLEMS) - 1),
+        which=WHICH, index=st.none() | st.integers(0, len(PROBLEMS) - 1),
         policy=st.none() | st.sampled_from([*OPTIONS]), learn=st.none() | st.booleans(),
     )  # fmt: skip
-    def revise(self, which, place, policy, learn):
-        new = None if place is None else PROBLEMS[place]
-        then, decides, learns = self.model.plan
+    def revise(self, which, index, policy, learn):
+        new = None if index is None else PROBLEMS[index]
+        problem, current, learns = self.model.plan
         self.model.revise(
-            then if new is None else new, policy or decides, learns if learn is None else learn
+            problem if new is None else new, policy or current, learns if learn is None else learn
         )
         self.programs[which].revise(
             new, policy, OPTIONS[policy] if policy else None, "better", learn_restricted=learn
@@ -286,45 +285,45 @@ class Courses(RuleBasedStateMachine):
 
     @rule(which=WHICH, rows=ROWS, again=st.booleans())
     def import_rows(self, which, rows, again):
-        arms = [self.model.problem.intervention(arm) for arm, _ in rows if self.known(arm)]
+        arms = [self.model.problem.intervention(arm) for arm, _ in rows if self.is_valid(arm)]
         if len(arms) < len(rows):
             return
-        seen = [dict(zip("CXYZ", labels, strict=True)) for _, labels in rows]
-        for arm, values in zip(arms, seen, strict=True):
+        records = [dict(zip("CXYZ", labels, strict=True)) for _, labels in rows]
+        for arm, values in zip(arms, records, strict=True):
             values |= arm
-        table = {name: [values[name] for values in seen] for name in "CXYZ"}
+        table = {name: [values[name] for values in records] for name in "CXYZ"}
         table["arm"] = [str(arm) for arm in arms]
-        self.both(
+        self.call_both(
             lambda: self.model.import_rows(
-                [(dict(arm), values) for arm, values in zip(arms, seen, strict=True)], again
+                [(dict(arm), values) for arm, values in zip(arms, records, strict=True)], again
             ),
-            lambda: imported(self.programs[which], table, again),
+            lambda: import_quietly(self.programs[which], table, again),
         )
 
     # -- stopping and failing ------------------------------------------------------------------
 
     @rule(which=WHICH)
-    def stop_and_go_on(self, which):
+    def stop_and_reopen(self, which):
         self.programs[which] = self.open()
 
-    @rule(which=WHICH, how=st.integers(0, 3), place=NUMBER)
-    def damage_the_snapshot(self, which, how, place):
-        def change(there):
-            body = bytearray(there.body + b"x")
-            body[place % len(body)] ^= 1 << place % 8
+    @rule(which=WHICH, kind=st.integers(0, 3), position=NUMBER)
+    def damage_the_snapshot(self, which, kind, position):
+        def change(snapshot):
+            body = bytearray(snapshot.body + b"x")
+            body[position % len(body)] ^= 1 << position % 8
             return [
-                there._replace(body=bytes(body)),
-                there._replace(body=there.body[: place % len(body)][:-1]),
-                there._replace(number=max(there.number - 1, 1)),
-                there._replace(hash="0" * 64),
-            ][how]
+                snapshot._replace(body=bytes(body)),
+                snapshot._replace(body=snapshot.body[: position % len(body)][:-1]),
+                snapshot._replace(number=max(snapshot.number - 1, 1)),
+                snapshot._replace(hash="0" * 64),
+            ][kind]
 
         self.storage.replace_snapshot("w", change)
         self.programs[which] = self.open()
 
     @precondition(lambda self: self.model.cases)
-    @rule(which=WHICH, where=FAILURES, number=NUMBER, label=LABELS, goes_on=st.booleans())
-    def fail_while_telling(self, which, where, number, label, goes_on):
+    @rule(which=WHICH, where=FAILURES, number=NUMBER, label=LABELS, continues=st.booleans())
+    def fail_while_telling(self, which, where, number, label, continues):
         number, program = self.number(number), self.programs[which]
         self.storage.fails = where
         try:
@@ -335,43 +334,43 @@ class Courses(RuleBasedStateMachine):
         except DowiseError:
             pass
         self.storage.fails = None
-        if not goes_on:
+        if not continues:
             self.programs[which] = self.open()
-        self.both(
+        self.call_both(
             lambda: self.model.tell(number, {"Y": label}),
             lambda: self.programs[which].tell(number, {"Y": label}),
         )
 
-    @rule(which=WHICH, where=FAILURES, context=CONTEXT, goes_on=st.booleans())
-    def fail_while_asking(self, which, where, context, goes_on):
+    @rule(which=WHICH, where=FAILURES, context=CONTEXT, continues=st.booleans())
+    def fail_while_asking(self, which, where, context, continues):
         request = f"r{len(self.model.cases)}"
         self.storage.fails = where
         with pytest.raises(Crash):
             self.programs[which].ask(context, request)
-        if not goes_on:
+        if not continues:
             self.programs[which] = self.open()
         asked = self.programs[which].ask(context, request)
         assert asked.id == len(self.model.cases) + 1
         self.model.ask([asked.arm], request, [context], list(self.model.problem.arms))
 
-    # -- what must hold ------------------------------------------------------------------------
+    # -- invariants ----------------------------------------------------------------------------
 
     @invariant()
-    def all_is_as_the_model_says(self):
+    def experiments_equal_the_model(self):
         if not hasattr(self, "model"):
             return
-        expected = self.model.seen()
+        expected = self.model.decisions()
         pending = [number for number, status, *_ in expected if status == "pending"]
         belief = self.model.belief()
         for program in self.programs:
             assert program.head.number == self.model.events
-            assert [seen_of(case) for case in program.records()] == expected
+            assert [decision_tuple(case) for case in program.records()] == expected
             assert [case.id for case in program.pending()] == pending
             assert np.array_equal(program.belief.parameters, belief.parameters)
 
 
-TestCourses = Courses.TestCase
-TestCourses.settings = settings(
+TestCallSequences = CallSequences.TestCase
+TestCallSequences.settings = settings(
     max_examples=COURSES or settings.default.max_examples // 2,
     stateful_step_count=60 if COURSES else 30,
     derandomize=not COURSES,

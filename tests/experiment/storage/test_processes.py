@@ -46,14 +46,14 @@ def test_killed_writers_lose_no_acknowledged_event(place, store):
     rng = Random(12)
     team = [Writer(place, "writer 0"), Writer(place, "writer 1")]
     for writer in team:
-        writer.go()
+        writer.start_writing()
     running = list(team)
     for kill in range(10):
         time.sleep(rng.uniform(0.01, 0.2))
         victim = rng.randrange(2)
         running[victim].kill()
         running[victim] = Writer(place, f"writer {kill + 2}")
-        running[victim].go()
+        running[victim].start_writing()
         team.append(running[victim])
     for writer in running:
         writer.kill()

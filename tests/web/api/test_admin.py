@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 import pytest
-from support.experiments import InOrder
+from support.experiments import OrderDependentPolicy
 
 from dowise import register_policy
 from dowise.experiment import config as plan
@@ -15,7 +15,7 @@ from dowise.problem.problem_file import parse_problem
 def own(monkeypatch):
     """A policy that was loaded when the server started."""
     monkeypatch.setattr(registry, "_POLICIES", {**registry._POLICIES})
-    register_policy("in-order", learns_from="everything")(InOrder)
+    register_policy("in-order", learns_from="everything")(OrderDependentPolicy)
 
 
 GRAPH = 'graph = "X -> Y; Z -> Y"\nreward = "Y"\n'

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.experiments import new
+from support.experiments import new_experiment
 
 from dowise import CausalGraph, Problem
 from dowise_web.pages.results import arm_table, axis_for, history_charts, unit
@@ -12,7 +12,7 @@ def play_27_arms(minimise=False):
     """An experiment with 27 arms, of which one has been played."""
     graph = CausalGraph.parse("A -> Y; B -> Y; C -> Y")
     domains = dict.fromkeys("ABC", ("0", "1", "2"))
-    experiment = new(Problem(graph, "Y", domains=domains, minimise=minimise), "ts")
+    experiment = new_experiment(Problem(graph, "Y", domains=domains, minimise=minimise), "ts")
     for reward in (1, 1, 1, 0):
         decision = experiment.ask(allowed=["do(A=1, B=1, C=1)"])
         experiment.tell(decision.id, {"Y": reward})
