@@ -70,7 +70,7 @@ class Walk:
             threading.setprofile(earlier_in_threads)
 
     def figures(self, operation):
-        """Count while a function runs; return the least of several runs, which vary with the clock."""
+        """Return the smallest counts of several runs, which vary with the clock."""
         counts = [self._once(operation) for _ in range(TIMES)]
         return {name: min(count[name] for count in counts) for name in counts[0]}
 

@@ -1,7 +1,7 @@
-"""Modules with policies of somebody's own, for tests."""
+"""Modules with custom policies, for tests."""
 
 GREEDY = '''\
-"""Policies of mine."""
+"""Custom policies."""
 
 import numpy as np
 
