@@ -1,4 +1,4 @@
-"""The Gymnasium adapter: Gymnasium's own checker, and agreement with the world it wraps."""
+"""Gymnasium adapter: Gymnasium's own checker, and agreement with the wrapped world."""
 
 import sys
 
@@ -13,20 +13,20 @@ from dowise.environments.gym import CausalBanditEnv
 
 
 @pytest.mark.parametrize("name", ["task1", "task2", "healthcare"])
-def test_gymnasium_finds_nothing_to_object_to(name):
+def test_the_checker_of_gymnasium_passes(name):
     check_env(CausalBanditEnv(make_environment(name, 0), horizon=20), skip_render_check=True)
 
 
-def test_a_run_is_what_the_world_says():
+def test_an_episode_agrees_with_the_world():
     world = make_environment("task3", seed=2)
     env = CausalBanditEnv(world, horizon=30)
-    seen, info = env.reset(seed=4)
+    observation, info = env.reset(seed=4)
     assert info == {}
     rng = np.random.default_rng(0)
     for t in range(30):
-        context = {"C": world.problem.domains["C"][seen[0]]}
+        context = {"C": world.problem.domains["C"][observation[0]]}
         action = rng.integers(len(world.problem.arms))
-        seen, reward, terminated, truncated, info = env.step(action)
+        observation, reward, terminated, truncated, info = env.step(action)
         arm = world.problem.arms[action]
         assert info["regret"] == world.regret(arm, context)
         assert info["outcome"] == info["outcome"] | context | dict(arm)
@@ -38,14 +38,14 @@ def test_a_run_is_what_the_world_says():
 
 def test_without_context_the_observation_is_zero():
     env = CausalBanditEnv(front_door_world(), horizon=3)
-    seen, _ = env.reset(seed=0)
-    assert seen == 0 and env.observation_space.contains(seen)
+    observation, _ = env.reset(seed=0)
+    assert observation == 0 and env.observation_space.contains(observation)
     with raises_code("unknown-arm", "action 7", "3 arms"):
         env.step(7)
 
 
-def test_bad_arguments_are_explained():
-    with pytest.raises(DowiseError, match="horizon=0 must be"):
+def test_invalid_arguments_are_refused():
+    with raises_code("invalid-number", "horizon=0"):
         CausalBanditEnv(front_door_world(), horizon=0)
     with pytest.raises(DowiseError, match="call reset first"):
         CausalBanditEnv(front_door_world(), horizon=1).step(0)

@@ -1,7 +1,6 @@
-"""Worlds from BIF files: five published networks agree with pyAgrum, hidden variables included."""
+"""Worlds from BIF files; published networks agree with pyAgrum, also with hidden variables."""
 
 import gzip
-import re
 
 import numpy as np
 import pytest
@@ -39,7 +38,7 @@ def network_of(name):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_means_of_a_network_agree_with_pyagrum(name):
+def test_means_agree_with_pyagrum(name):
     world = Environment.from_bif(name)
     problem = world.problem
     rng = np.random.default_rng(0)
@@ -60,7 +59,7 @@ def test_means_of_a_network_agree_with_pyagrum(name):
         ("child", ["Disease"], {"context": ["BirthAsphyxia", "LVH"]}),
     ],
 )
-def test_a_network_with_hidden_variables_agrees_with_pyagrum(name, hidden, roles):
+def test_means_with_hidden_variables_agree_with_pyagrum(name, hidden, roles):
     world = Environment.from_bif(name, hidden=hidden, **roles)
     problem, network = world.problem, network_of(name)
     assert world.hidden == tuple(sorted(hidden)) and problem.graph.bidirected_edges
@@ -73,7 +72,7 @@ def test_a_network_with_hidden_variables_agrees_with_pyagrum(name, hidden, roles
             assert mean == pytest.approx(truth, abs=1e-12)
 
 
-def test_a_file_of_ones_own(tmp_path):
+def test_a_world_is_read_from_a_file(tmp_path):
     path = tmp_path / "rain.bif"
     path.write_text(RAIN, "utf-8")
     values = {"wet": 1.0, "damp": 0.5, "dry": 0.0}
@@ -82,37 +81,37 @@ def test_a_file_of_ones_own(tmp_path):
     np.testing.assert_allclose(world.means({"rain": "no"}), [0.75, 0], atol=1e-15)
     np.testing.assert_allclose(world.means({"rain": "yes"}), [1, 0.85], atol=1e-15)
     check_environment(world)
-    unseen = Environment.from_bif(str(path), "grass", reward_values=values, hidden="rain")
-    assert len(unseen.problem.arms) == 3 and unseen.hidden == ("rain",)
-    np.testing.assert_allclose(unseen.means()[2], 0.2 * 0.85, atol=1e-15)
-    check_environment(unseen)
-    own = Environment.from_bif(path, "grass", arms=["do(rain=yes)"])
-    assert len(own.problem.arms) == 1
+    hidden = Environment.from_bif(str(path), "grass", reward_values=values, hidden="rain")
+    assert len(hidden.problem.arms) == 3 and hidden.hidden == ("rain",)
+    np.testing.assert_allclose(hidden.means()[2], 0.2 * 0.85, atol=1e-15)
+    check_environment(hidden)
+    world = Environment.from_bif(path, "grass", arms=["do(rain=yes)"])
+    assert len(world.problem.arms) == 1
 
 
-def test_a_built_in_network_may_have_other_roles():
+def test_roles_of_a_built_in_network_can_be_changed():
     world = Environment.from_bif("asia", reward="xray", non_manipulable=())
     assert world.problem.reward == "xray" and world.problem.context == ("asia",)
     assert dict(world.problem.reward_values) == {"yes": 0.0, "no": 1.0}
-    seen = Environment.from_bif("asia", context=["asia", "tub"])
-    assert seen.problem.non_manipulable == ("either", "lung", "xray")
+    world = Environment.from_bif("asia", context=["asia", "tub"])
+    assert world.problem.non_manipulable == ("either", "lung", "xray")
 
 
 @pytest.mark.parametrize(
-    ("path", "roles", "message"),
+    ("path", "roles", "code", "mentioned"),
     [
-        ("aisa", {}, "unknown network 'aisa' (did you mean 'asia'?)"),
-        ("task1", {}, "'task1' has no CPTs; make_environment('task1', seed) draws"),
-        ("no/such/file.bif", {}, "there is no such file"),
-        (3, {}, "3 is not a path"),
-        ("asia", {"reward": "dispnoea"}, "unknown reward 'dispnoea'"),
-        ("asia", {"hidden": ["smoker"]}, "unknown variable 'smoker' (did you mean 'smoke'?)"),
-        ("asia", {"hidden": ["dysp"]}, "unknown reward 'dysp'"),
-        ("asia", {"context": ["tub"]}, "context must be closed under ancestors: asia is a cause"),
+        ("aisa", {}, "unknown-problem", "did you mean 'asia'?"),
+        ("task1", {}, "missing-value", "make_environment('task1', seed)"),
+        ("no/such/file.bif", {}, "file-not-found", "no/such/file.bif"),
+        (3, {}, "invalid-type", "3 is not a path"),
+        ("asia", {"reward": "dispnoea"}, "unknown-variable", "'dispnoea'"),
+        ("asia", {"hidden": ["smoker"]}, "unknown-variable", "did you mean 'smoke'?"),
+        ("asia", {"hidden": ["dysp"]}, "unknown-variable", "'dysp'"),
+        ("asia", {"context": ["tub"]}, "invalid-context", "asia"),
     ],
 )
-def test_bad_requests_are_explained(path, roles, message):
-    with pytest.raises(DowiseError, match=re.escape(message)):
+def test_invalid_arguments_are_refused(path, roles, code, mentioned):
+    with raises_code(code, mentioned):
         Environment.from_bif(path, **roles)
 
 
@@ -130,43 +129,45 @@ variable grass { type discrete [ 3 ] { wet, damp, dry }; }
 probability ( rain ) { table 0.2, 0.8; }
 probability ( grass | rain ) { (yes) 0.7, 0.2, 0.1; (no) 0, 0.1, 0.9; }
 """
-PAGE = 'graph_file = "rain.bif"\nreward = "grass"\n[reward_values]\nwet = 1\ndamp = 0\ndry = 0\n'
+PROBLEM_FILE = (
+    'graph_file = "rain.bif"\nreward = "grass"\n[reward_values]\nwet = 1\ndamp = 0\ndry = 0\n'
+)
 
 
-def test_a_problem_file_may_turn_the_labels_of_its_network(tmp_path):
+def test_a_problem_file_may_reorder_the_labels_of_its_network(tmp_path):
     (tmp_path / "rain.bif").write_text(GARDEN)
-    page = tmp_path / "rain.toml"
-    page.write_text(PAGE)
-    np.testing.assert_allclose(network_world(page).means(), [0.7, 0.0])
-    turned = PAGE + '[domains]\nrain = ["no", "yes"]\ngrass = ["dry", "wet", "damp"]\n'
-    page.write_text(turned)
-    world = network_world(page)
+    path = tmp_path / "rain.toml"
+    path.write_text(PROBLEM_FILE)
+    np.testing.assert_allclose(network_world(path).means(), [0.7, 0.0])
+    reordered = PROBLEM_FILE + '[domains]\nrain = ["no", "yes"]\ngrass = ["dry", "wet", "damp"]\n'
+    path.write_text(reordered)
+    world = network_world(path)
     assert [str(arm) for arm in world.problem.arms] == ["do(rain=no)", "do(rain=yes)"]
     np.testing.assert_allclose(world.means(), [0.0, 0.7])
     np.testing.assert_allclose(world.cpts["grass"], [[0.9, 0, 0.1], [0.1, 0.7, 0.2]])
-    page.write_text(turned.replace('"yes"', '"heavy"'))
+    path.write_text(reordered.replace('"yes"', '"heavy"'))
     with raises_code("invalid-domain", "rain has the labels no, heavy", "yes, no"):
-        network_world(page)
+        network_world(path)
 
 
-def test_a_problem_without_numbers_says_so():
+def test_a_problem_without_cpts_is_refused():
     with raises_code("missing-value", "task1", "alarm, asia"):
         network_world("task1")
 
 
 @pytest.mark.parametrize("name", ["rain.bif.gz", "rain.txt", "rain"])
-def test_a_network_may_be_packed_or_have_another_ending(tmp_path, name):
+def test_a_network_may_be_compressed_or_have_another_extension(tmp_path, name):
     content = RAIN.encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     world = Environment.from_bif(tmp_path / name, reward="grass")
     assert world.problem.name == "rain"
     assert Environment.from_bif(str(tmp_path / name), reward="grass").problem == world.problem
     (tmp_path / "rain.toml").write_text(f'graph_file = "{name}"\nreward = "grass"\n')
-    same = network_world(tmp_path / "rain.toml")
-    np.testing.assert_array_equal(same.means({}), world.means({}))
+    from_problem = network_world(tmp_path / "rain.toml")
+    np.testing.assert_array_equal(from_problem.means({}), world.means({}))
 
 
-def test_a_graph_without_numbers_is_no_network(tmp_path):
+def test_a_graph_without_cpts_is_refused(tmp_path):
     (tmp_path / "g.bif").write_text("digraph { X -> Y }")
     with pytest.raises(DowiseError, match=r"this looks like DOT, which has no prob.*: pass a BIF"):
         Environment.from_bif(tmp_path / "g.bif", reward="Y")
@@ -186,7 +187,7 @@ probability ( Y | "body mass" ) { ("very low") 0.3 0.3 0.4; ("<5,;") 0.7 0.2 0.1
 """
 
 
-def test_a_world_is_written_as_bif_and_read_back_to_the_last_bit(tmp_path):
+def test_a_world_survives_a_round_trip_through_bif_to_the_last_bit(tmp_path):
     (tmp_path / "given.bif").write_text(AWKWARD, "utf-8")
     worlds = [
         Environment.from_bif("insurance"),
@@ -195,15 +196,15 @@ def test_a_world_is_written_as_bif_and_read_back_to_the_last_bit(tmp_path):
     ]
     for world in worlds:
         world.to_bif(tmp_path / "world.bif.gz")
-        back = Environment.from_bif(
+        restored = Environment.from_bif(
             tmp_path / "world.bif.gz", reward=world.problem.reward, hidden=world.hidden
         )
-        assert back.graph == world.graph and back.problem.domains == world.problem.domains
+        assert restored.graph == world.graph and restored.problem.domains == world.problem.domains
         for name, cpt in world.cpts.items():
-            np.testing.assert_array_equal(back.cpts[name], cpt)
+            np.testing.assert_array_equal(restored.cpts[name], cpt)
 
 
-def test_labels_of_hidden_variables_are_written_where_they_are_known():
+def test_labels_of_hidden_variables_are_written_if_known():
     graph = CausalGraph.parse("Mood -> X; Mood -> Y; X -> Y")
     mood = ("good", "bad", "so so")
     named = Problem(graph, "Y", hidden=["Mood"], domains={"Mood": mood})
@@ -214,7 +215,7 @@ def test_labels_of_hidden_variables_are_written_where_they_are_known():
 
 
 @pytest.mark.parametrize("name", ["asia", "alarm"])
-def test_pyagrum_reads_the_bif_that_we_write(name, tmp_path):
+def test_pyagrum_reads_our_bif_files(name, tmp_path):
     world = Environment.from_bif(name)
     world.to_bif(tmp_path / "written.bif")
     read = gum.loadBN(str(tmp_path / "written.bif"))

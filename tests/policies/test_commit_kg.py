@@ -1,4 +1,4 @@
-"""`commit-kg` beside its slow twin, stepped and compiled, with all that a problem can have."""
+"""`commit-kg` against its slow twin, for every feature of a problem."""
 
 import re
 from itertools import product
@@ -9,11 +9,11 @@ from scipy.special import polygamma
 from support.commit_kg_twin import World, plan
 from support.errors import raises_code
 from support.parametrize import one_in
+from support.policies import learn_all, played
 
 from dowise import (
     Belief,
     CausalGraph,
-    DowiseError,
     Problem,
     load_problem,
     make_environment,
@@ -21,10 +21,7 @@ from dowise import (
 )
 from dowise.model import model_of
 from dowise.model.kernels import trace_of
-from dowise.policies import best_name
-from dowise.policies import commit_kg_kernels as commit_lanes
-from dowise.policies.commit_kg_kernels import trigamma
-from dowise.policies.registry import policy_factory
+from dowise.policies import commit_kg_kernels
 from dowise.simulation.trial import run_trial
 
 THREE = Problem(
@@ -55,15 +52,8 @@ def all_contexts(problem):
     return list(product(*(range(len(problem.domains[name])) for name in problem.context)))
 
 
-def played(problem, seed, rounds, name="commit-kg", **options):
-    """A policy after some rounds with arms at random, so that odd states occur too."""
-    policy, rng = make_policy(name, problem, **options), np.random.default_rng(seed)
-    world = make_environment(problem, seed=seed)
-    for _ in range(rounds):
-        context = world.draw_context(rng)
-        arm = problem.arms[rng.integers(len(problem.arms))]
-        policy.observe(arm, world.play(arm, context, rng))
-    return policy
+def trained(problem, seed, rounds):
+    return played(make_policy("commit-kg", problem), make_environment(problem, seed), rounds, seed)
 
 
 def weights_of(policy, contexts):
@@ -72,10 +62,10 @@ def weights_of(policy, contexts):
 
 @pytest.mark.parametrize("rounds", one_in(4, [25, 0, 3, 200]))
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_it_decides_as_its_twin(name, rounds):
+def test_decisions_equal_those_of_the_twin(name, rounds):
     problem = PROBLEMS[name]
     for seed in range(2):
-        policy = played(problem, seed, rounds)
+        policy = trained(problem, seed, rounds)
         contexts = all_contexts(problem)
         world = World(problem, model_of(problem).factors, policy.belief.parameters, contexts)
         for codes in contexts[:2]:
@@ -93,17 +83,17 @@ def test_it_decides_as_its_twin(name, rounds):
 
 @pytest.mark.parametrize("text", ["Z -> X -> Y; Z ?-> Y; C -> Y", "C -> Y; Z -> X -> Y; X <?> Y"])
 @pytest.mark.parametrize("rounds", one_in(3, [12, 0, 60]))
-def test_over_doubtful_edges_it_averages(text, rounds):
-    """Two sets of edges, each with a posterior of its own that has learned the same records."""
+def test_values_are_averaged_over_doubtful_edges(text, rounds):
+    """Two sets of edges, each with its own posterior, learn the same records."""
     problem = Problem(CausalGraph.parse(text), "Y", "C")
-    certain = text.replace("?->", "->").replace("<?>", "<->"), text.split("; ")
-    without = "; ".join(part for part in certain[1] if "?" not in part)
-    parts = [
+    present = text.replace("?->", "->").replace("<?>", "<->")
+    absent = "; ".join(edges for edges in text.split("; ") if "?" not in edges)
+    settled = [
         Problem(CausalGraph.parse(t), "Y", "C", arms=list(problem.arms), edge_prior=1)
-        for t in (certain[0], without)
+        for t in (present, absent)
     ]
     policy, rng = make_policy("commit-kg", problem), np.random.default_rng(5)
-    beliefs = [Belief(part) for part in parts]
+    beliefs = [Belief(part) for part in settled]
     world = make_environment(problem, seed=1)
     for _ in range(rounds):
         context = world.draw_context(rng)
@@ -112,11 +102,13 @@ def test_over_doubtful_edges_it_averages(text, rounds):
         policy.observe(arm, outcome)
         for belief in beliefs:
             belief.update(arm, outcome)
-    (there,) = policy.belief.edges().values()
+    (probability,) = policy.belief.edges().values()
     contexts = all_contexts(problem)
     worlds = [
         (chance, World(part, model_of(part).factors, belief.parameters, contexts))
-        for chance, part, belief in zip((there, 1 - there), parts, beliefs, strict=True)
+        for chance, part, belief in zip(
+            (probability, 1 - probability), settled, beliefs, strict=True
+        )
     ]
     for codes in contexts:
         decision = policy.decide(problem.context_labels(codes), 0)
@@ -130,7 +122,7 @@ def test_over_doubtful_edges_it_averages(text, rounds):
 
 def test_only_allowed_arms_compete():
     problem = load_problem("task1")
-    policy = played(problem, 3, 10)
+    policy = trained(problem, 3, 10)
     world = World(problem, model_of(problem).factors, policy.belief.parameters, [()])
     for allowed in ([0, 1], [1, 2], [2]):
         decision = policy.decide(rng=0, allowed=[problem.arms[a] for a in allowed])
@@ -149,33 +141,7 @@ MANY = Problem(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [
-        *(PROBLEMS[name] for name in ("task1", "task2", "three values", "hidden causes", "costs")),
-        MANY,
-    ],
-    ids=["task1", "task2", "three values", "hidden causes", "costs", "many contexts"],
-)
-def test_a_compiled_trial_is_a_stepped_one(problem, monkeypatch):
-    """After observational records, too, which teach and are no rounds."""
-    made = []
-
-    def make(problem):
-        made.append(make_policy("commit-kg", problem))
-        return made[-1]
-
-    world = make_environment(problem, seed=2)
-    fast = run_trial(world, make, 120, seed=4, trial=1, observational=7)
-    monkeypatch.setattr(type(made[0]), "compiled_trial", lambda _: None)
-    slow = run_trial(world, make, 120, seed=4, trial=1, observational=7)
-    np.testing.assert_array_equal(fast.arms, slow.arms)
-    assert made[0].fingerprint() == made[1].fingerprint()
-    assert made[0].visits == made[1].visits and made[0].rounds == made[1].rounds
-    assert len(np.unique(fast.arms)) > 1
-
-
-def test_what_it_knows_depends_on_the_records_not_on_their_order():
+def test_only_records_of_decisions_count_as_rounds():
     problem = load_problem("task2")
     rng = np.random.default_rng(0)
     records = []
@@ -183,108 +149,89 @@ def test_what_it_knows_depends_on_the_records_not_on_their_order():
         arm = problem.arms[rng.integers(len(problem.arms))]
         seen = {name: str(rng.integers(2)) for name in problem.graph}
         records.append(problem.record(arm, seen | dict(arm), number))
-    one, other = make_policy("commit-kg", problem), make_policy("commit-kg", problem)
-    for record in records:
-        one.learn(record)
-    for record in reversed(records):
-        other.learn(record)
-    other.learn(records[3])
-    other.retract(records[3])
-    assert (
-        one.fingerprint() == other.fingerprint() != make_policy("commit-kg", problem).fingerprint()
-    )
-    assert one.rounds == other.rounds == 20 and sum(one.visits.values()) == 25
+    policy = learn_all(make_policy("commit-kg", problem), records)
+    assert policy.rounds == 20 and sum(policy.visits.values()) == 25
+    policy.retract(records[3])
+    policy.retract(records[22])
+    assert policy.rounds == 19 and sum(policy.visits.values()) == 23
     context = problem.context_labels((1,))
-    assert one.decide(context, 0).as_dict() == other.decide(context, 1).as_dict()
+    assert policy.decide(context, 0).as_dict() == policy.decide(context, 1).as_dict()
 
 
 def test_trigamma():
     for x in (1e-3, 0.5, 1.0, 1.5, 5.9, 6.0, 100.0, 1e6):
-        assert trigamma(x) == pytest.approx(polygamma(1, x), rel=1e-9)
+        assert commit_kg_kernels.trigamma(x) == pytest.approx(polygamma(1, x), rel=1e-9)
 
 
-def test_its_reasons_are_sentences():
-    taught = (
+def test_reasons_state_what_playing_teaches_and_costs():
+    teaches = (
         r"what is learned by playing this one (once|twice|\d+ times) is expected to gain [\d.]+ in "
         r"total over the next \d+ rounds"
     )
-    ways = {
+    patterns = {
         "stays": "it has the best expected reward, and what could be learned from another arm "
         "would not pay for itself",
-        "as good": rf"it looks as good as do\(.*\), and {taught}",
-        "dearer": rf"do\(.*\) looks better by [\d.]+ per round, but {taught}, net of that cost",
+        "as good": rf"it looks as good as do\(.*\), and {teaches}",
+        "dearer": rf"do\(.*\) looks better by [\d.]+ per round, but {teaches}, net of that cost",
     }
-    seen = set()
+    ways = set()
     for name, rounds in (("task1", 0), ("task1", 8), ("task3", 0)):
         for seed in range(3):
-            policy = played(load_problem(name), seed, rounds)
+            policy = trained(load_problem(name), seed, rounds)
             decision = policy.decide(policy.problem.context_labels((0,) * (name == "task3")), 0)
-            (way,) = [way for way, words in ways.items() if re.fullmatch(words, decision.reason)]
+            (way,) = [
+                way for way, pattern in patterns.items() if re.fullmatch(pattern, decision.reason)
+            ]
             assert (way == "stays") == (decision.figures["plays"] == 0)
-            seen.add(way)
-    assert seen == {*ways}
-
-
-def test_only_a_belief_is_taken_as_belief():
-    with pytest.raises(DowiseError, match="must be a Belief"):
-        make_policy("commit-kg", load_problem("task1"), belief=object())
+            ways.add(way)
+    assert ways == {*patterns}
 
 
 def test_a_problem_whose_circuit_is_too_large_is_refused():
-    own = load_problem("child")
+    child = load_problem("child")
     problem = Problem(
-        own.graph, own.reward, own.context, own.non_manipulable, domains=own.domains,
-        reward_values=own.reward_values, max_program=1,
-    )  # fmt: skip
-    with pytest.raises(DowiseError, match="max_program"):
+        child.graph,
+        child.reward,
+        child.context,
+        child.non_manipulable,
+        domains=child.domains,
+        reward_values=child.reward_values,
+        max_program=1,
+    )
+    with raises_code("too-large", "max_program"):
         make_policy("commit-kg", problem)
 
 
-HUNDREDS = Problem(
+MANY_CONTEXTS = Problem(
     CausalGraph.parse("A -> Y; B -> Y; D -> Y; X -> Y"), "Y", ("A", "B", "D"),
     domains={name: tuple("0123456") for name in "ABD"},
 )  # fmt: skip
 
 
-def test_of_hundreds_of_contexts_the_most_frequent_count(monkeypatch):
-    """The same in a trial and round by round, though a decision looks at no others."""
-    made = []
+def test_only_the_most_frequent_of_many_contexts_count(monkeypatch):
+    """A compiled trial plays the same arms, though a single decision considers no others."""
+    policies = []
 
     def make(problem):
-        made.append(make_policy("commit-kg", problem))
-        return made[-1]
+        policies.append(make_policy("commit-kg", problem))
+        return policies[-1]
 
-    world = make_environment(HUNDREDS, seed=2)
+    world = make_environment(MANY_CONTEXTS, seed=2)
     fast = run_trial(world, make, 300, seed=4, trial=1)
-    monkeypatch.setattr(type(made[0]), "compiled_trial", lambda _: None)
+    monkeypatch.setattr(type(policies[0]), "compiled_trial", lambda _: None)
     slow = run_trial(world, make, 300, seed=4, trial=1)
     np.testing.assert_array_equal(fast.arms, slow.arms)
-    assert len(made[0].visits) > 100 and made[0].visits == made[1].visits
-    assert len(made[1]._all_contexts([(6, 6, 6)], 64)) <= 65
+    assert len(policies[0].visits) > 100 and policies[0].visits == policies[1].visits
+    assert len(policies[1]._all_contexts([(6, 6, 6)], 64)) <= 65
 
 
 @pytest.mark.parametrize("text", ["C -> Y; X -> Y", "C -> Y; Z -> X -> Y; Z ?-> Y"])
-def test_where_there_is_no_room_fewer_lanes_do(text, monkeypatch):
+def test_fewer_lanes_are_used_if_memory_is_short(text, monkeypatch):
     problem = Problem(CausalGraph.parse(text), "Y", "C", domains={"C": tuple("012345")})
-    policy = played(problem, 3, 40)
-    whole = policy.decide({"C": "1"}, 0)
-    monkeypatch.setattr(commit_lanes, "MAX_NUMBERS", 1)
-    alone = policy.decide({"C": "1"}, 0)
-    assert alone.arm in problem.arms and whole.arm in problem.arms
-    assert commit_lanes.max_lanes(trace_of(problem)) == 1
-    monkeypatch.setattr(commit_lanes, "MAX_NUMBERS", 2**22)
-    assert policy.decide({"C": "1"}, 0).as_dict() == whole.as_dict()
-
-
-def test_best_is_ids_where_commit_kg_can_not_be():
-    class Own:
-        problem = load_problem("task1")
-        learn = retract = draw = mean_distributions = None
-
-    problem = Own.problem
-    assert best_name(problem) == "commit-kg" and best_name(load_problem("child")) == "ids"
-    made = make_policy("best", problem, belief=Belief(problem))
-    assert type(made) is policy_factory("commit-kg")
-    assert type(make_policy("best", load_problem("child"))) is policy_factory("ids")
-    with raises_code("invalid-type", "belief must be a Belief", "Own"):
-        make_policy("best", problem, belief=Own())
+    policy = trained(problem, 3, 40)
+    full = policy.decide({"C": "1"}, 0)
+    monkeypatch.setattr(commit_kg_kernels, "MAX_NUMBERS", 1)
+    assert policy.decide({"C": "1"}, 0).arm in problem.arms
+    assert commit_kg_kernels.max_lanes(trace_of(problem)) == 1
+    monkeypatch.setattr(commit_kg_kernels, "MAX_NUMBERS", 2**22)
+    assert policy.decide({"C": "1"}, 0).as_dict() == full.as_dict()

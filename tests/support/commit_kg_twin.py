@@ -1,4 +1,4 @@
-"""A slow, obvious twin of `commit-kg`: every outcome enumerated, every formula as it is written."""
+"""Slow, obvious twin of `commit-kg`: it enumerates every outcome and writes out every formula."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from scipy.special import polygamma
 
 
 class Enumerated:
-    """What follows for an arm in a context at given entries of the factors, outcome by outcome."""
+    """Mean, gradient and visits of an arm in a context at these parameters, by enumeration."""
 
     def __init__(self, problem, factors, parameters, arm, codes):
         entries = factors.normalised(parameters)
-        where = dict(zip(problem.context_positions.tolist(), codes, strict=True))
+        context = dict(zip(problem.context_positions.tolist(), codes, strict=True))
         fixed = {v: c for v, c in enumerate(problem.fixed(arm).tolist()) if c >= 0}
         under = factors.under(problem.graph.mask(arm.variables))
         useful = factors.graph.names(factors.order.useful)
         free = [
             v
             for v, name in enumerate(problem.graph)
-            if v not in where and v not in fixed and name in useful
+            if v not in context and v not in fixed and name in useful
         ]
         self.mean, self.gradient = 0.0, np.zeros(len(entries))
         self.visits = np.zeros(len(entries))
-        """Of each entry how likely its row is to be visited."""
+        """For each entry, the probability that its row is visited."""
         for values in product(
             *(range(len(problem.domains[problem.graph.variables[v]])) for v in free)
         ):
-            value = {**where, **fixed, **dict(zip(free, values, strict=True))}
+            value = {**context, **fixed, **dict(zip(free, values, strict=True))}
             used = [
                 factors.starts[under[v]]
                 + sum(
@@ -38,10 +38,10 @@ class Enumerated:
                 for v in free
             ]
             chance = float(np.prod(entries[used]))
-            worth = problem.payoff.scaled[value[problem.reward_position]]
-            self.mean += chance * worth
+            reward = problem.payoff.scaled[value[problem.reward_position]]
+            self.mean += chance * reward
             for v, e in zip(free, used, strict=True):
-                self.gradient[e] += chance / entries[e] * worth
+                self.gradient[e] += chance / entries[e] * reward
                 size = int(factors.sizes[v])
                 row = e - value[v]
                 self.visits[row : row + size] += chance
@@ -53,65 +53,63 @@ def overtaking(gap, s):
 
 
 class World:
-    """A graph with its counts: all arms in all contexts."""
+    """Enumerated arms of a graph in all contexts."""
 
     def __init__(self, problem, factors, parameters, contexts):
         self.factors, self.parameters = factors, parameters
-        self.seen = {
+        self.arms_in = {
             c: [Enumerated(problem, factors, parameters, arm, c) for arm in problem.arms]
             for c in contexts
         }
 
 
 def value(world, context, now, arm, plays, costs):
-    """What is known of one context after so many plays of an arm in another, a round."""
+    """Value per round, in a context, of what `plays` of an arm in context `now` would teach."""
     low, high = -max(costs), 1 - min(costs)
-    arms = world.seen[context]
-    means = [one.mean - cost for one, cost in zip(arms, costs, strict=True)]
+    arms = world.arms_in[context]
+    means = [arm.mean - cost for arm, cost in zip(arms, costs, strict=True)]
     best = next(a for a, mean in enumerate(means) if mean >= max(means) - 1e-12)
     slope = [(mean - low) * (high - mean) / (high - low) for mean in means]
     score = [log((mean - low) / (high - mean)) for mean in means]
-    visits = world.seen[now][arm].visits
+    visits = world.arms_in[now][arm].visits
     gains = [0.0]
     for b in range(len(arms)):
         if b == best:
             continue
-        left, total, own, others = 0.0, 0.0, 0.0, 0.0
+        explained, total, own, incumbent = 0.0, 0.0, 0.0, 0.0
         for start, size in zip(world.factors.row_starts, world.factors.row_sizes, strict=True):
             row = slice(start, start + size)
-            # Rows that this context reads and the present one does not can't be taught about.
-            if not any(a.visits[start] > 0 for a in world.seen[now]):
+            # The present context teaches nothing about rows that only this one reads.
+            if not any(a.visits[start] > 0 for a in world.arms_in[now]):
                 continue
             alpha = world.parameters[row]
             p, spread = alpha / alpha.sum(), polygamma(1, alpha)
             parts = [arms[a].gradient[row] / slope[a] for a in (b, best)]
             centred = [part - p @ part for part in parts]
             w = spread * p**2 @ (centred[0] - centred[1]) ** 2
-            own, others = (
-                own + spread * p**2 @ centred[0] ** 2,
-                others + spread * p**2 @ centred[1] ** 2,
-            )
+            own += spread * p**2 @ centred[0] ** 2
+            incumbent += spread * p**2 @ centred[1] ** 2
             times = plays * visits[start]
-            total, left = total + w, left + w * times / (alpha.sum() + times)
-        if left > 1e-24 and score[best] - score[b] < 8 * sqrt(total):
-            s = (own * slope[best] + others * slope[b]) / (own + others)
-            gain = s * overtaking(score[best] - score[b], sqrt(left))
+            total, explained = total + w, explained + w * times / (alpha.sum() + times)
+        if explained > 1e-24 and score[best] - score[b] < 8 * sqrt(total):
+            s = (own * slope[best] + incumbent * slope[b]) / (own + incumbent)
+            gain = s * overtaking(score[best] - score[b], sqrt(explained))
             gains.append(min(gain, means[b] - low, high - means[best]))
     return max(gains)
 
 
 def plan(worlds, weights, now, rounds, costs, allowed=None):
-    """(arm, plays, gain): `worlds` are pairs of a chance and a `World`, `weights` of contexts."""
+    """Return (arm, plays, gain); `worlds` are pairs of a probability and a `World`."""
     arms = range(len(costs))
     allowed = arms if allowed is None else allowed
-    mean = [sum(p * w.seen[now][a].mean for p, w in worlds) - costs[a] for a in arms]
+    mean = [sum(p * w.arms_in[now][a].mean for p, w in worlds) - costs[a] for a in arms]
     top = max(mean[a] for a in allowed)
     best = next(a for a in allowed if mean[a] >= top - 1e-12)
     total = sum(weights.values())
-    here = weights[now] / total
-    found, plays = (best, 0, 0.0), 1
-    while plays / here < rounds:
-        known = {
+    chance = weights[now] / total
+    chosen, plays = (best, 0, 0.0), 1
+    while plays / chance < rounds:
+        values = {
             a: sum(
                 p * weight / total * value(w, c, now, a, plays, costs)
                 for p, w in worlds
@@ -121,9 +119,9 @@ def plan(worlds, weights, now, rounds, costs, allowed=None):
         }
         for a in allowed:
             paid = 1 + 0.7 * (plays - 1)
-            worth = (rounds - plays / here) * (known[a] - known[best])
-            gain = worth - paid * (mean[best] - mean[a])
-            if a != best and gain > found[2]:
-                found = a, plays, gain
+            benefit = (rounds - plays / chance) * (values[a] - values[best])
+            gain = benefit - paid * (mean[best] - mean[a])
+            if a != best and gain > chosen[2]:
+                chosen = a, plays, gain
         plays *= 2
-    return found
+    return chosen

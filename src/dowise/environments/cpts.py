@@ -27,9 +27,9 @@ def validate_graph(problem: Problem, graph: CausalGraph) -> CausalGraph:
         raise DowiseError(
             f"the world's graph must be a CausalGraph, not {type_name(graph)}", code="invalid-type"
         )
-    for one, other in graph.bidirected_edges:
+    for left, right in graph.bidirected_edges:
         raise DowiseError(
-            f"{one} <-> {other}: a world needs the hidden cause as a variable with a CPT; pass a "
+            f"{left} <-> {right}: a world needs the hidden cause as a variable with a CPT; pass a "
             "DAG that has it as graph, or draw a world with make_environment(problem, seed)",
             code="bidirected-edge",
         )
@@ -73,7 +73,7 @@ def validate_cpts(
                 f"unknown variable {name!r} in cpts{suggestion(str(name), graph)}",
                 code="unknown-variable",
             )
-    tables = {name: _array(name, cpts) for name in graph}
+    tables = {name: _as_array(name, cpts) for name in graph}
     sizes = {
         name: len(problem.domains[name]) if name in problem.graph else _hidden_size(name, table)
         for name, table in tables.items()
@@ -91,10 +91,10 @@ def validate_cpts(
         if not (table >= 0).all() or not (np.abs(sums - 1) <= _ROUNDING).all():
             bad = np.argwhere(~((table >= 0).all(axis=-1) & (np.abs(sums - 1) <= _ROUNDING)))[0]
             indices = ", ".join(f"{axis} at {i}" for axis, i in zip(axes, bad, strict=False))
-            where = f" (with {indices})" if indices else ""
+            position = f" (with {indices})" if indices else ""
             raise DowiseError(
                 f"the rows of the CPT of {name} must be probabilities that sum to 1, not "
-                f"{table[tuple(bad)].tolist()}{where}",
+                f"{table[tuple(bad)].tolist()}{position}",
                 code="invalid-number",
             )
     return tables
@@ -107,9 +107,9 @@ def random_cpts(
 ) -> dict[str, FloatArray]:
     """Draw CPTs with independent rows from a symmetric Dirichlet distribution.
 
-    The first axis of each CPT has one world per source. Gammas of all CPTs are drawn together, and
-    each row is divided by its sum: the same bits as `source.dirichlet` for each CPT in turn, in a
-    fraction of the time.
+    The first axis of each CPT has one world per source. Gamma variates of all CPTs are drawn
+    together and each row is divided by its sum, which gives the bits of `source.dirichlet` for each
+    CPT in turn in a fraction of the time.
     """
     ends = np.cumsum([prod(shape) for shape in shapes.values()])
     gammas = np.array([source.standard_gamma(concentration, size=ends[-1]) for source in sources])
@@ -173,7 +173,7 @@ def _dirichlet_rows(counts: FloatArray, source: np.random.Generator) -> FloatArr
     return shares
 
 
-def _array(name: str, cpts: Mapping[str, ArrayLike]) -> FloatArray:
+def _as_array(name: str, cpts: Mapping[str, ArrayLike]) -> FloatArray:
     if name not in cpts:
         raise DowiseError(
             f"cpts has no table for {name}: every variable needs one", code="missing-value"

@@ -315,7 +315,7 @@ class Environment:
         return f"<Environment of {self.problem!r}>"
 
     def mechanism(self, contexts: Iterable[Codes]) -> Mechanism:
-        """Return the arrays with which compiled loops play in these contexts."""
+        """Return the arrays from which compiled loops draw outcomes in these contexts."""
         if not self._reversal.causes:
             return self._reversed
         return self._reversed._replace(entries=np.array([self._entries_in(c) for c in contexts]))
@@ -323,8 +323,8 @@ class Environment:
     def can_occur(self, context: Context) -> bool:
         """Return True if rewards in this context are defined.
 
-        They are not if the context has hidden causes and probability 0. Without hidden causes
-        rewards are defined even in a context of probability 0.
+        They are not defined if the context has hidden causes and probability 0. Without hidden
+        causes they are defined even if the probability is 0.
         """
         return self._posterior(self.problem.context_codes(context)) is not None
 
@@ -366,12 +366,15 @@ def means_in_worlds(
     """
     reversal, payoff = worlds[0]._reversal, worlds[0].problem.payoff
     if any(world._reversal is not reversal for world in worlds):
-        each = zip(worlds, contexts, strict=True)
-        return np.concatenate([world.means_in(codes) for world, codes in each])
-    pairs = [(world, c) for world, codes in zip(worlds, contexts, strict=True) for c in codes]
-    entries = [world._entries_in(codes) for world, codes in pairs]
-    parts = reversal.model.distributions_in(entries, [codes for _, codes in pairs])
-    return payoff.net(np.concatenate([part @ payoff.values for part in parts]))
+        pairs = zip(worlds, contexts, strict=True)
+        return np.concatenate([world.means_in(codes) for world, codes in pairs])
+    entries = [
+        world._entries_in(codes)
+        for world, world_contexts in zip(worlds, contexts, strict=True)
+        for codes in world_contexts
+    ]
+    shares = reversal.model.distributions_in(entries, [c for x in contexts for c in x])
+    return payoff.net(np.concatenate([block @ payoff.values for block in shares]))
 
 
 def _flat_and_whole(tables: Tables, reversal: ContextReversal) -> tuple[FloatArray, FloatArray]:
@@ -457,7 +460,7 @@ class World(Protocol):
 
 
 def world_defect(world: object) -> str | None:
-    """Return what an object lacks to be a world, as text; None if nothing is missing.
+    """Describe what an object lacks to be a world; return None if nothing is missing.
 
     It looks at attributes only; `check_environment` tests the behaviour.
     """

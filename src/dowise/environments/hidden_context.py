@@ -32,7 +32,7 @@ from dowise.model.sampler import Mechanism
 from dowise.problem import Problem
 
 _kernels = lazy_kernels("dowise.model.kernels")
-_NONE = np.zeros(1)  # a quotient by 0 belongs to an impossible case: it is 0, and never used
+_IMPOSSIBLE = np.zeros(1)  # value of a quotient by 0, which is never used
 
 
 def flat_entries(factors: FactorLayout, cpts: Mapping[str, FloatArray]) -> FloatArray:
@@ -101,15 +101,16 @@ class ContextReversal:
         values[: len(circuit.constants), 0] = circuit.constants
         shift = self._strides[circuit.blocks] @ np.array(codes, dtype=np.int64)
         values[circuit.block_slots, 0] = entries[self._inputs[circuit.blocks] + shift]
-        _kernels.run_circuit(values, 1, circuit.operations, _NONE)
+        _kernels.run_circuit(values, 1, circuit.operations, _IMPOSSIBLE)
         results = values[circuit.results, 0]
-        probabilities, rest = results[: self._leftover], results[self._leftover :]
-        if not (probabilities > 0).all():
+        if not (results[: self._leftover] > 0).all():
             return None
-        cpts: dict[str, FloatArray] = {}
-        for name, shape in zip(self.causes, self._shapes, strict=True):
-            cpts[name], rest = rest[: prod(shape)].reshape(shape), rest[prod(shape) :]
-        return cpts
+        sizes = [self._leftover, *(prod(shape) for shape in self._shapes)]
+        _, *tables = np.split(results, np.cumsum(sizes)[:-1])
+        return {
+            name: table.reshape(shape)
+            for name, table, shape in zip(self.causes, tables, self._shapes, strict=True)
+        }
 
     def _mechanism(self, problem: Problem, factors: FactorLayout) -> Mechanism:
         order = factors.graph.topological_order()
@@ -140,11 +141,11 @@ class ContextReversal:
         }
 
     def _build(self, plan: Elimination) -> None:
-        """Write the conditionals of the hidden causes as a circuit over the entries.
+        """Build a circuit from the entries to the conditionals of the hidden causes.
 
         Inputs are the entries with every context variable at its first value; a context shifts
-        their positions. Messages matter up to proportion only: each is divided by its sum, which
-        keeps long products from underflowing.
+        their positions. Messages matter only up to a factor: each is divided by its sum, so that
+        long products do not underflow.
         """
         whole, builder = self.whole, Builder()
         algebra = Algebra(builder, whole.sizes.tolist())

@@ -46,11 +46,11 @@ def read_world(
             reward = builtin.reward
             reward_values = builtin.reward_values if reward_values is None else reward_values
             minimise = builtin.minimise if minimise is None else minimise
-        taken = hidden | {reward}
-        context = [v for v in builtin.context if v not in taken] if context is None else context
+        used = hidden | {reward}
+        context = [v for v in builtin.context if v not in used] if context is None else context
         if non_manipulable is None:
-            taken |= {context} if isinstance(context, str) else {*context}
-            non_manipulable = [v for v in builtin.non_manipulable if v not in taken]
+            used |= {context} if isinstance(context, str) else {*context}
+            non_manipulable = [v for v in builtin.non_manipulable if v not in used]
     if reward is None:
         raise DowiseError(
             f"{path}: reward is required; the network has {join_names(network.graph)}",
@@ -122,15 +122,15 @@ def cpts_for_problem(problem: Problem, network: Network) -> dict[str, FloatArray
     """Return the CPTs of a network, the labels of every axis in the problem's order."""
     indices: dict[str, list[int]] = {}
     for name, labels in network.domains.items():
-        wanted = problem.domains.get(name, labels)
-        if sorted(wanted) != sorted(labels):
+        order = problem.domains.get(name, labels)
+        if sorted(order) != sorted(labels):
             raise DowiseError(
-                f"{name} has the labels {join_names(wanted)} in the problem but "
+                f"{name} has the labels {join_names(order)} in the problem but "
                 f"{join_names(labels)} in the network: use the labels of the network",
                 code="invalid-domain",
             )
         position = {label: i for i, label in enumerate(labels)}
-        indices[name] = [position[label] for label in wanted]
+        indices[name] = [position[label] for label in order]
     return {
         name: table[np.ix_(*(indices[axis] for axis in (*network.graph.parents(name), name)))]
         for name, table in network.cpts.items()

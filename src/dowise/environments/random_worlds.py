@@ -177,7 +177,7 @@ def _with_hidden_causes(graph: CausalGraph) -> CausalGraph:
 NON_MANIPULABLE_SHARE = 0.15
 MAX_CONTEXT = 2
 MIN_ARMS, MAX_ARMS = 2, 64
-MAX_SIZE = 60  # larger problems hardly ever have so few arms
+MAX_SIZE = 60  # larger problems rarely have at most 64 arms
 _MAX_ATTEMPTS = 300
 
 
@@ -243,7 +243,7 @@ def random_chordal_graph(size: int, density: float, rng: Random) -> CausalGraph:
         parents.append(set(source.choice(n, count, replace=False).tolist()))
     for earlier in reversed(parents):
         for vertex in earlier:
-            parents[vertex] |= {other for other in earlier if other < vertex}
+            parents[vertex] |= {parent for parent in earlier if parent < vertex}
     names = [f"V{i + 1:0{max(2, len(str(size)))}}" for i in range(size)]
     edges = [(names[p], names[n]) for n, earlier in enumerate(parents) for p in earlier]
     return CausalGraph(edges, variables=names)
@@ -281,10 +281,10 @@ def random_problem(size: int, density: float, rng: Random) -> RandomProblem:
     too_few = too_many = 0
     while too_few + too_many < _MAX_ATTEMPTS:
         graph = random_chordal_graph(size, density, source)
-        *others, reward = graph.variables
+        *names, reward = graph.variables
         count = max(1, round(NON_MANIPULABLE_SHARE * size))
-        fixed = {others[i] for i in source.choice(len(others), count, replace=False)}
-        context = _context(graph, others, fixed)
+        fixed = {names[i] for i in source.choice(len(names), count, replace=False)}
+        context = _context(graph, names, fixed)
         arms = _count_arms(graph.condition(context).project(fixed), reward)
         if arms < MIN_ARMS:
             too_few += 1
@@ -302,10 +302,10 @@ def random_problem(size: int, density: float, rng: Random) -> RandomProblem:
     )
 
 
-def _context(graph: CausalGraph, others: list[str], fixed: set[str]) -> list[str]:
+def _context(graph: CausalGraph, names: list[str], fixed: set[str]) -> list[str]:
     """Return the first manipulable variables along σ whose parents are all context."""
     context: list[str] = []
-    for name in others:
+    for name in names:
         if name not in fixed and {*graph.parents(name)} <= {*context}:
             context.append(name)
     return context[:MAX_CONTEXT]

@@ -13,7 +13,7 @@ from dowise.errors import USER_CODE_ERRORS, DowiseError
 from dowise.problem import Intervention, Problem
 
 FALSE_ALARM_RATE = 1e-6
-_MAX_CONTEXTS, _MAX_ARMS = 3, 10  # that are played
+_MAX_CONTEXTS, _MAX_ARMS = 3, 10  # number of contexts and arms that are played
 _ROUNDING = 1e-9
 
 Labels = dict[str, str]
@@ -67,7 +67,7 @@ def _require(is_kept: bool, clause: str) -> None:
 
 
 def _contexts(world: World, problem: Problem) -> list[Labels]:
-    """Return a few different contexts, in the order in which the world shows them."""
+    """Return a few different contexts, in the order in which they are drawn."""
     contexts: list[Labels] = []
     for seed in range(100):
         context = world.draw_context(seed)
@@ -142,9 +142,9 @@ def _check_repeatable(world: World, problem: Problem, arm: Intervention, context
                 outcome[name] == label,
                 f"play of {arm} must keep {name}={label}, but returned {outcome[name]}",
             )
-    again = [world.play(arm, context, seed) for seed in reversed(range(5))]
+    second = [world.play(arm, context, seed) for seed in reversed(range(5))]
     _require(
-        first == again[::-1],
+        first == second[::-1],
         f"equal seeds must give equal outcomes, whatever was played before; see {arm}",
     )
 

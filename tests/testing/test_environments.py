@@ -1,4 +1,4 @@
-"""check_environment: right worlds pass, and each broken promise is named."""
+"""check_environment: correct worlds pass, and each broken promise is named."""
 
 import sys
 
@@ -25,25 +25,26 @@ CONFOUNDED = Problem(
     ],
     ids=lambda world: world.problem.name or "confounded",
 )
-def test_right_worlds_pass(world):
+def test_correct_worlds_pass(world):
     check_environment(world, plays=300)
 
 
-class Wrong(Environment):
-    """A world to break: task2 with the CPTs of another."""
+class Breakable(Environment):
+    """Confounded world with methods to override."""
 
     def __init__(self):
-        super().__init__(CONFOUNDED, (right := make_environment(CONFOUNDED, 0)).cpts, right.graph)
+        world = make_environment(CONFOUNDED, 0)
+        super().__init__(CONFOUNDED, world.cpts, world.graph)
         self.count = 0
 
 
-def broken(method, wrong):
-    """A world whose `method` returns wrong(what it should, the world, its arguments)."""
+def broken(method, fault):
+    """A world whose `method` returns fault(correct result, world, *arguments)."""
 
     def replaced(self, *arguments):
-        return wrong(getattr(Environment, method)(self, *arguments), self, *arguments)
+        return fault(getattr(Environment, method)(self, *arguments), self, *arguments)
 
-    return type("Broken", (Wrong,), {method: replaced})()
+    return type("Broken", (Breakable,), {method: replaced})()
 
 
 def stateful(outcome, world, *_):
@@ -51,13 +52,13 @@ def stateful(outcome, world, *_):
     return outcome | {"Y": "ab"[world.count % 2]}
 
 
-def stealing(outcome, _world, _arm, context, _rng):
+def clearing(outcome, _world, _arm, context, _rng):
     context.clear()
     return outcome
 
 
 @pytest.mark.parametrize(
-    ("method", "wrong", "mentioned"),
+    ("method", "fault", "mentioned"),
     [
         ("draw_context", lambda c, *_: [*c], "draw_context must return a dict"),
         ("draw_context", lambda *_: {}, "draw_context must return a label of C"),
@@ -74,7 +75,7 @@ def stealing(outcome, _world, _arm, context, _rng):
         ("play", lambda o, *_: o | {"C": "1"}, "must keep C=0, but returned 1"),
         ("play", lambda o, *_: o | {"X": "1"}, "play of do(X=0) must keep X=0, but returned 1"),
         ("play", stateful, "equal outcomes"),
-        ("play", stealing, "must not change the context"),
+        ("play", clearing, "must not change the context"),
         ("play", lambda o, *_: o | {"Y": "a"}, "1,000 plays average -3.000"),
         ("means", lambda m, *_: m[:-1], "one number for each of 3 arms"),
         ("means", lambda m, *_: m + 20, "between -3 and 9"),
@@ -84,12 +85,12 @@ def stealing(outcome, _world, _arm, context, _rng):
         ("regret", lambda r, *_: 2 * r, "the distance to the largest mean"),
     ],
 )
-def test_each_broken_promise_is_named(method, wrong, mentioned):
+def test_each_broken_promise_is_named(method, fault, mentioned):
     with raises_code("broken-contract", mentioned):
-        check_environment(broken(method, wrong))
+        check_environment(broken(method, fault))
 
 
-def test_what_is_no_world_at_all_is_said():
+def test_objects_without_the_interface_are_refused():
     with raises_code("broken-contract", "an attribute problem"):
         check_environment(3)
     with raises_code("broken-contract", "a method draw_context"):
@@ -99,11 +100,11 @@ def test_what_is_no_world_at_all_is_said():
 
 
 def test_unknown_variables_in_a_context_must_be_refused():
-    class Lenient(Wrong):
+    class Lenient(Breakable):
         def means(self, context=None):
             return super().means({"C": (context or {}).get("C", 0)})
 
-    class Leaving(Wrong):
+    class Leaving(Breakable):
         def means(self, context=None):
             return super().means(context) if "C" in (context or {}) else sys.exit()
 

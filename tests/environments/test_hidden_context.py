@@ -1,4 +1,4 @@
-"""Worlds with hidden variables, held to the joint distribution of observed and hidden ones."""
+"""Worlds with hidden variables, against the joint distribution of all variables."""
 
 from itertools import product
 
@@ -11,48 +11,48 @@ from support.brute_force import joint, observed_distribution
 from support.errors import raises_code
 from support.strategies import cases, examples, hidden_worlds
 
-from dowise import CausalGraph, DowiseError, Environment, Problem, make_environment
+from dowise import CausalGraph, Environment, Problem, make_environment
 from dowise.environments import front_door_world
 
 
 def contexts_of(problem):
-    for places in product(*(range(len(problem.domains[name])) for name in problem.context)):
-        yield dict(zip(problem.context, places, strict=True))
+    for codes in product(*(range(len(problem.domains[name])) for name in problem.context)):
+        yield dict(zip(problem.context, codes, strict=True))
 
 
-def true_means(problem, seen):
-    """Mean reward from the distribution of all observed variables."""
+def mean_reward(problem, distribution):
+    """Mean reward under a distribution of all observed variables."""
     axis = problem.graph.variables.index(problem.reward)
-    rest = tuple(i for i in range(seen.ndim) if i != axis)
-    return seen.sum(axis=rest) @ np.array(list(problem.reward_values.values()))
+    others = tuple(i for i in range(distribution.ndim) if i != axis)
+    return distribution.sum(axis=others) @ np.array(list(problem.reward_values.values()))
 
 
 @given(hidden_worlds())
 @examples(120)
-def test_means_regret_and_map_by_brute_force(world_of):
+def test_means_regrets_and_optimal_map_equal_brute_force(world_of):
     problem, dag, cpts = world_of
     world = Environment(problem, cpts, dag)
     for context in contexts_of(problem):
-        found = [observed_distribution(problem, dag, cpts, arm, context) for arm in problem.arms]
-        labels = tuple(problem.domains[name][place] for name, place in context.items())
-        if found[0][0] == 0:
-            if not world.can_occur({n: problem.domains[n][i] for n, i in context.items()}):
+        results = [observed_distribution(problem, dag, cpts, arm, context) for arm in problem.arms]
+        labels = tuple(problem.domains[name][code] for name, code in context.items())
+        labelled = dict(zip(problem.context, labels, strict=True))
+        if results[0][0] == 0:
+            if not world.can_occur(labelled):
                 assert labels not in world.optimal_map()
                 with raises_code("invalid-context", "probability 0"):
-                    world.means(dict(zip(problem.context, labels, strict=True)))
+                    world.means(labelled)
             continue
-        truth = np.array([true_means(problem, seen) for _, seen in found])
-        seen_context = dict(zip(problem.context, labels, strict=True))
-        np.testing.assert_allclose(world.means(seen_context), truth, rtol=0, atol=1e-12)
+        truth = np.array([mean_reward(problem, seen) for _, seen in results])
+        np.testing.assert_allclose(world.means(labelled), truth, rtol=0, atol=1e-12)
         best = world.optimal_map()[labels]
         assert truth[problem.arms.index(best)] == pytest.approx(truth.max(), abs=1e-12)
-        assert world.regret(best, seen_context) == 0
+        assert world.regret(best, labelled) == 0
 
 
 @given(hidden_worlds())
 @examples(120)
-def test_the_turned_world_has_the_same_distribution(world_of):
-    """P(everything | do(a), c), hidden variables included: what `play` draws from, exactly."""
+def test_arc_reversal_keeps_the_distribution(world_of):
+    """P(all variables | do(a), c), from which `play` draws, hidden variables included."""
     problem, dag, cpts = world_of
     world = Environment(problem, cpts, dag)
     model, arm = world._reversal.model, problem.arms[-1]
@@ -61,40 +61,40 @@ def test_the_turned_world_has_the_same_distribution(world_of):
         flat = world._posterior(tuple(context.values()))
         if flat is None:
             continue
-        turned = model.problem.graph
-        tables = {name: model.factors.view(flat, name) for name in turned}
+        graph = model.problem.graph
+        tables = {name: model.factors.view(flat, name) for name in graph}
         before = joint(dag, cpts, fixed)
         others = [
-            np.arange(before.shape[dag.variables.index(name)]) != place
-            for name, place in context.items()
+            np.arange(before.shape[dag.variables.index(name)]) != code
+            for name, code in context.items()
         ]
         for name, other in zip(context, others, strict=True):
             np.moveaxis(before, dag.variables.index(name), 0)[other] = 0
         if before.sum() > 0:
-            after = joint(turned, tables, fixed | context)
+            after = joint(graph, tables, fixed | context)
             np.testing.assert_allclose(after, before / before.sum(), rtol=0, atol=1e-12)
 
 
 @given(hidden_worlds(max_size=5), st.integers(0, 2**32 - 1))
 @examples(60)
-def test_what_is_played_could_have_happened(world_of, seed):
+def test_plays_have_positive_probability(world_of, seed):
     problem, dag, cpts = world_of
     world, rng = Environment(problem, cpts, dag), np.random.default_rng(seed)
     context = world.draw_context(rng)
-    places = {name: problem.code(name, label) for name, label in context.items()}
+    context_codes = {name: problem.code(name, label) for name, label in context.items()}
     for arm in problem.arms[:4]:
         outcome = world.play(arm, context, rng)
         assert list(outcome) == list(problem.graph)
         assert outcome == outcome | context | dict(arm)
         codes = tuple(problem.code(name, label) for name, label in outcome.items())
-        assert observed_distribution(problem, dag, cpts, arm, places)[1][codes] > 0
+        assert observed_distribution(problem, dag, cpts, arm, context_codes)[1][codes] > 0
 
 
 CONFOUNDED = "C1 -> C2; C1 -> X -> Y; C1 <-> C2; C2 <-> X; C2 <-> Y; X <-> Y; Z -> Y"
 
 
 @pytest.mark.parametrize("context", [("C1",), ("C1", "C2"), ()])
-def test_plays_and_contexts_are_distributed_as_they_should_be(context):
+def test_plays_and_contexts_have_the_distribution_of_the_world(context):
     """Chi-squared over all outcomes and over contexts; a dozen p-values above 1e-4."""
     problem = Problem(CausalGraph.parse(CONFOUNDED), "Y", context, "Z")
     world = make_environment(problem, seed=5, hidden_values=3)
@@ -102,33 +102,32 @@ def test_plays_and_contexts_are_distributed_as_they_should_be(context):
     shape = [len(problem.domains[name]) for name in problem.graph]
 
     def p_value(codes, expected):
-        seen = np.bincount(
+        counts = np.bincount(
             [np.ravel_multi_index(c, expected.shape) for c in codes], minlength=expected.size
         )
         likely = expected.ravel() * len(codes) > 5
-        seen = [*seen[likely], seen[~likely].sum()]
+        counts = [*counts[likely], counts[~likely].sum()]
         expected = [*expected.ravel()[likely], expected.ravel()[~likely].sum()]
         keep = np.array(expected) > 0
-        return stats.chisquare(np.array(seen)[keep], len(codes) * np.array(expected)[keep]).pvalue
+        return stats.chisquare(np.array(counts)[keep], len(codes) * np.array(expected)[keep]).pvalue
 
     drawn = [world.draw_context(rng) for _ in range(4000)]
     if context:
-        everything = joint(world.graph, world.cpts, {})
-        rest = tuple(i for i, name in enumerate(world.graph) if name not in context)
+        distribution = joint(world.graph, world.cpts, {})
+        others = tuple(i for i, name in enumerate(world.graph) if name not in context)
         codes = [[int(d[name]) for name in context] for d in drawn]
-        assert p_value(codes, everything.sum(axis=rest)) > 1e-4
+        assert p_value(codes, distribution.sum(axis=others)) > 1e-4
     for arm in problem.arms[:3]:
-        seen = drawn[0]
-        places = {name: int(label) for name, label in seen.items()}
-        expected = observed_distribution(problem, world.graph, world.cpts, arm, places)[1]
+        first = {name: int(label) for name, label in drawn[0].items()}
+        expected = observed_distribution(problem, world.graph, world.cpts, arm, first)[1]
         assert expected.shape == tuple(shape)
-        plays = [world.play(arm, seen, rng).values() for _ in range(4000)]
+        plays = [world.play(arm, drawn[0], rng).values() for _ in range(4000)]
         assert p_value([[int(x) for x in play] for play in plays], expected) > 1e-4
 
 
 @given(cases(max_size=5), st.integers(0, 2**32 - 1))
 @examples(40)
-def test_each_bidirected_edge_gets_a_hidden_cause(case, seed):
+def test_each_bidirected_edge_becomes_a_hidden_cause(case, seed):
     graph, reward, context, fixed = case
     problem = Problem(graph, reward, context, fixed)
     world = make_environment(problem, seed, hidden_values=3)
@@ -137,13 +136,13 @@ def test_each_bidirected_edge_gets_a_hidden_cause(case, seed):
     assert world.graph.project(world.hidden) == graph
 
 
-def test_a_name_that_is_taken_is_not_used_for_a_hidden_cause():
+def test_hidden_causes_get_unused_names():
     problem = Problem(CausalGraph([("X", "Y"), ("U(X,Y)", "X")], [("X", "Y")]), "Y")
     assert make_environment(problem, 0).hidden == ("U(X,Y)'",)
 
 
-def test_the_context_tells_something_about_its_hidden_cause():
-    """U is a fair coin that shows in C; Y is X if U, else its contrary."""
+def test_the_context_is_evidence_about_its_hidden_cause():
+    """U is a fair coin that influences C; Y is X if U is 1, else 1 − X."""
     problem = Problem(CausalGraph.parse("X -> Y; C <-> Y"), "Y", context="C")
     dag = CausalGraph.parse("U -> C; U -> Y; X -> Y")
     same, opposite = [[1, 0], [0, 1]], [[0, 1], [1, 0]]
@@ -162,7 +161,7 @@ def test_the_context_tells_something_about_its_hidden_cause():
             ask({"C": 1})
 
 
-def test_many_contexts_do_not_fill_the_memory(monkeypatch):
+def test_the_cache_of_contexts_is_limited(monkeypatch):
     monkeypatch.setattr("dowise.environments.environment._MAX_CACHED_CONTEXTS", 3)
     problem = Problem(
         CausalGraph.parse("A; B -> C; X -> Y; A <-> Y; C <-> Y"), "Y", ["A", "B", "C"]
@@ -174,8 +173,8 @@ def test_many_contexts_do_not_fill_the_memory(monkeypatch):
     assert len(first) == len(plays) == 8
 
 
-def test_a_long_chain_of_hidden_causes_is_no_burden():
-    """61 variables, more than einsum has letters; 2^29 hidden assignments behind the context."""
+def test_a_long_chain_of_hidden_causes_is_feasible():
+    """61 variables, more than einsum has letters; 2^29 assignments of hidden causes."""
     edges = [(f"H{i:02}", f"H{i + 1:02}") for i in range(29)]
     edges += [(f"H{i:02}", f"C{i:02}") for i in range(28)]
     dag = CausalGraph([*edges, ("H28", "C28"), ("H29", "Y"), ("X", "Y")])
@@ -194,7 +193,7 @@ def test_a_long_chain_of_hidden_causes_is_no_burden():
     np.testing.assert_allclose(world.means(seen), truth, atol=1e-12)
 
 
-def test_front_door_world():
+def test_the_front_door_world_has_its_known_means():
     world = front_door_world()
     assert [str(arm) for arm in world.problem.arms] == ["do()", "do(X=0)", "do(X=1)"]
     assert world.problem.graph == CausalGraph.parse("X -> Z -> Y; X <-> Y")
@@ -220,7 +219,7 @@ def mechanisms(text):
         ("X -> Y", "U -> Y", "unknown-variable", "lacks X"),
     ],
 )
-def test_the_graph_must_project_to_the_problems(observed, whole, code, mentioned):
+def test_the_graph_must_project_to_the_graph_of_the_problem(observed, whole, code, mentioned):
     problem = Problem(CausalGraph.parse(observed), "Y")
     dag = CausalGraph.parse(whole) if whole else None
     if code is None:
@@ -239,21 +238,21 @@ def test_the_graph_must_project_to_the_problems(observed, whole, code, mentioned
         ([0.5, 0.6], "invalid-number", "the CPT of U"),
     ],
 )
-def test_bad_tables_of_hidden_variables_are_explained(table, code, mentioned):
+def test_invalid_tables_of_hidden_variables_are_refused(table, code, mentioned):
     problem = Problem(CausalGraph.parse("X -> Y; X <-> Y"), "Y")
     text = "U -> X -> Y; U -> Y"
     with raises_code(code, mentioned):
         Environment(problem, {**mechanisms(text), "U": table}, CausalGraph.parse(text))
 
 
-def test_other_graphs_are_refused():
+def test_a_graph_must_be_a_causal_graph():
     problem = Problem(CausalGraph.parse("X -> Y"), "Y")
     with raises_code("invalid-type", "a CausalGraph, not a str"):
         Environment(problem, mechanisms("X -> Y"), "X -> Y")
 
 
-def test_a_world_too_entangled_says_what_is_hidden():
+def test_too_large_tables_are_refused_with_the_hidden_variables():
     names = [f"X{i:02}" for i in range(30)]
     problem = Problem(CausalGraph([(x, "Y") for x in names], [("X00", "Y")]), "Y", arms=["do()"])
-    with pytest.raises(DowiseError, match=r"the world with U\(X00,Y\) hidden: the CPTs have"):
+    with raises_code("too-large", "the world with U(X00,Y) hidden"):
         make_environment(problem, 0)

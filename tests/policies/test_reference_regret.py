@@ -1,4 +1,4 @@
-"""The policies against the NumPy yardstick: the same regret, in the same worlds."""
+"""Regret of the policies against reference implementations in NumPy, in the same worlds."""
 
 import numpy as np
 import pytest
@@ -11,19 +11,19 @@ TRIALS, HORIZON, SAMPLES = 200, 300, 100
 
 
 def trial(name, policy, number):
-    """Final regrets of ours and of the yardstick's: one world and one sequence of contexts."""
+    """Final regrets of our policy and the reference in one world with the same contexts."""
     problem = load_problem(name)
     world = make_environment(problem, seed=number)
     contexts = [world.draw_context(np.random.default_rng([number, t])) for t in range(HORIZON)]
     if policy == "ids":
-        ours, theirs = make_policy("ids", problem, samples=SAMPLES), NumpyIDS(problem, SAMPLES)
+        ours, reference = make_policy("ids", problem, samples=SAMPLES), NumpyIDS(problem, SAMPLES)
     else:
-        ours, theirs = make_policy("ts", problem), NumpyThompson(problem)
+        ours, reference = make_policy("ts", problem), NumpyThompson(problem)
     regrets = []
     for side, (decide, learn) in enumerate(
         (
             (lambda context, rng: ours.decide(context, rng).arm, ours.observe),
-            (theirs.decide, theirs.update),
+            (reference.decide, reference.update),
         )
     ):
         rng = np.random.default_rng([number, side, HORIZON])
@@ -39,13 +39,13 @@ def trial(name, policy, number):
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["ts", "ids"])
 @pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare"])
-def test_regret_is_that_of_the_yardstick(name, policy):
+def test_regret_equals_that_of_the_reference(name, policy):
     """The mean paired difference over 200 worlds is within four standard errors of 0: a false alarm
     of 6e-5 for each of the eight cases. The standard error is 4 to 13 % of the regret itself,
     which is what the test can resolve."""
-    done = Parallel(n_jobs=2)(delayed(trial)(name, policy, number) for number in range(TRIALS))
-    ours, theirs = np.array(done).T
-    difference = ours - theirs
+    regrets = Parallel(n_jobs=2)(delayed(trial)(name, policy, number) for number in range(TRIALS))
+    ours, reference = np.array(regrets).T
+    difference = ours - reference
     error = difference.std(ddof=1) / np.sqrt(TRIALS)
-    assert error < 0.15 * theirs.mean()  # the comparison says something
-    assert abs(difference.mean()) < 4 * error, (ours.mean(), theirs.mean(), error)
+    assert error < 0.15 * reference.mean()  # the comparison can resolve something
+    assert abs(difference.mean()) < 4 * error, (ours.mean(), reference.mean(), error)

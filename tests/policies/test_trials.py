@@ -1,0 +1,112 @@
+"""Compiled trials: the same arms and the same knowledge as stepping through the trial."""
+
+import json
+
+import numpy as np
+import pytest
+from support.policies import CERTAIN, DOUBTFUL, TWO_ARMS, play
+
+from dowise import CausalGraph, Problem, load_problem, make_environment, make_policy
+from dowise.environments import front_door_world
+from dowise.policies.commit_kg import CommitKG
+from dowise.policies.ids import InformationDirectedSampling
+from dowise.simulation.trial import run_trial
+
+REVERSED_REWARD = Problem(
+    CausalGraph.parse("C -> X -> Y; C -> Y"), "Y", "C", reward_values={"0": 1.0, "1": 0.0}
+)
+COSTLY = Problem(
+    CausalGraph.parse("C -> Y; Z -> X -> Y; Z -> Y"),
+    "Y",
+    "C",
+    costs={"X": 0.1, "Z": 0.05, "do(Z=1)": 0.02},
+)
+MANY_CONTEXTS = Problem(
+    CausalGraph.parse("A -> Y; B -> Y; D -> Y; X -> Y"),
+    "Y",
+    ("A", "B", "D"),
+    domains={"A": ("0", "1", "2"), "B": ("0", "1", "2"), "D": ("0", "1")},
+)
+SOFT = Problem(load_problem("task1").graph, "Y", non_manipulable="Z", soft=0.1)
+PROBLEMS = {
+    "task1": "task1",
+    "task2": "task2",
+    "reversed reward": REVERSED_REWARD,
+    "costs": COSTLY,
+    "many contexts": MANY_CONTEXTS,
+    "doubtful edges": DOUBTFUL,
+    "certain hidden cause": CERTAIN,
+    "soft edges": SOFT,
+}
+
+
+def case(name, world, **options):
+    return pytest.param(name, world, options, id="-".join([name, world, *map(str, options)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "world", "options"),
+    [
+        *(
+            case(name, world)
+            for name in ("ids", "ts", "ucb", "bernoulli-ts", "commit-kg")
+            for world in ("task1", "task2", "reversed reward", "front door")
+            if (name, world) != ("commit-kg", "front door")
+        ),
+        *(
+            case(name, world)
+            for name in ("ids", "ts")
+            for world in ("doubtful edges", "certain hidden cause", "soft edges")
+        ),
+        case("commit-kg", "certain hidden cause"),
+        case("commit-kg", "costs"),
+        case("commit-kg", "many contexts"),
+        case("ids", "task2", about="map", choice="deterministic", floor=0.1),
+        case("ids", "task2", gain="rows", about="map", choice="deterministic"),
+    ],
+)
+def test_a_compiled_trial_equals_stepping(name, world, options):
+    """Arms and knowledge; after observational records, in contexts that were seen before too."""
+    if name == "ids":
+        options = options | {"samples": 50}
+    world = (
+        front_door_world() if world == "front door" else make_environment(PROBLEMS[world], seed=1)
+    )
+    compiled, stepped = (make_policy(name, world.problem, **options) for _ in range(2))
+    assert compiled.compiled_trial() is not None
+    stepped.compiled_trial = lambda: None
+    for policy in (compiled, stepped):
+        play(policy, world, 5, rng=0)
+    fast, slow = (
+        run_trial(world, lambda _, policy=policy: policy, 60, seed=4, trial=1, observational=7)
+        for policy in (compiled, stepped)
+    )
+    np.testing.assert_array_equal(fast.arms, slow.arms)
+    assert json.dumps(compiled.state()) == json.dumps(stepped.state())
+    assert compiled.fingerprint() == stepped.fingerprint()
+    assert compiled.next_number == stepped.next_number
+    assert len(np.unique(fast.arms)) > 1
+
+
+@pytest.mark.parametrize("base", [InformationDirectedSampling, CommitKG])
+def test_a_subclass_is_stepped(base):
+    class Custom(base):
+        pass
+
+    assert base(TWO_ARMS).compiled_trial() is not None
+    assert Custom(TWO_ARMS).compiled_trial() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("ts", {"prior": 0.02}), ("bernoulli-ts", {"prior": (0.05, 0.05)})],
+)
+def test_small_parameters_are_stepped_because_single_precision_would_tie(name, options):
+    assert make_policy(name, TWO_ARMS, **options).compiled_trial() is None
+
+
+def test_a_policy_with_pending_plays_is_stepped():
+    policy = make_policy("ucb", TWO_ARMS)
+    assert policy.compiled_trial() is not None
+    policy.add_pending("do(X=0)")
+    assert policy.compiled_trial() is None
