@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from support.custom_policies import BROKEN, FAILING_LINE, GREEDY, LEAVING_LINES
+from support.custom_policies import BROKEN, FAILING_LINE, GREEDY, EXIT_LINES
 
 from dowise.policies import registry
 
@@ -33,7 +33,7 @@ def forget_modules():
     for name in [name for name in sys.modules if name.endswith("_mine")]:
         del sys.modules[name]
     registry._MODULES.clear()
-    registry._POLICIES.pop("any-of-mine", None)
+    registry._POLICIES.pop("any-custom", None)
 
 
 def run_program(cli, *words):
@@ -59,9 +59,9 @@ def test_simulate_classes_and_functions(cli):
 
 
 def test_simulate_a_policy_that_a_module_registers(cli):
-    assert cli.error_code(*SIMULATE, "any-of-mine") == "unknown-policy"
-    document = cli.run_json(*SIMULATE, "any-of-mine", "--policy-module", "greedy_mine")
-    assert [row["policy"] for row in document["final"]] == ["any-of-mine"]
+    assert cli.error_code(*SIMULATE, "any-custom") == "unknown-policy"
+    document = cli.run_json(*SIMULATE, "any-custom", "--policy-module", "greedy_mine")
+    assert [row["policy"] for row in document["final"]] == ["any-custom"]
 
 
 @pytest.mark.slow
@@ -77,10 +77,10 @@ def test_workers_import_policies_from_the_current_folder(cli):
     failing = ["greedy_mine:Failing" if x == "greedy_mine:Greedy" else x for x in rehearse]
     result = run_program(cli, *failing, "2")
     assert FAILURE in result.stderr and "Traceback" not in result.stderr
-    leaving = [x.replace("ucb,greedy_mine:Greedy", "greedy_mine:Leaving") for x in simulate]
+    leaving = [x.replace("ucb,greedy_mine:Greedy", "greedy_mine:ExitsInObserve") for x in simulate]
     result = run_program(cli, *leaving, "2")
     assert result.returncode == 2
-    assert f"SystemExit: 0 (greedy_mine.py, line {LEAVING_LINES[0]})" in result.stderr
+    assert f"SystemExit: 0 (greedy_mine.py, line {EXIT_LINES[0]})" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_workers_import_policies_from_the_current_folder(cli):
         ("greedy_mine:", "needs a class or function (available: Greedy, Failing"),
         ("greedy_mine:NUMBER", "is an int, not a policy"),
         ("builtins:int", "name a class or a function"),
-        ("greedy_mine:Nothing", "makes a Nothing, which has no decide"),
+        ("greedy_mine:NoMethods", "makes a NoMethods, which has no decide"),
         ("divides_mine:X", "ZeroDivisionError: division by zero (divides_mine.py, line 1)"),
         ("wrong_mine:X", "SyntaxError: invalid syntax (wrong_mine.py, line 1)"),
         ("lacks_mine:X", "No module named 'no_such_thing' (lacks_mine.py, line 1)"),
@@ -116,7 +116,7 @@ def test_an_error_in_a_policy_names_its_line(cli, monkeypatch):
     message = f"greedy_mine:Failing on task1, trial 0: {FAILURE}"
     assert cli.error(*SIMULATE, "greedy_mine:Failing").strip() == message
     assert cli.error(*REHEARSE, "greedy_mine:Failing").startswith(FAILURE)
-    assert "greedy_mine.py, line" in cli.error(*SIMULATE, "greedy_mine:Reading")
+    assert "greedy_mine.py, line" in cli.error(*SIMULATE, "greedy_mine:ReadsMissingFile")
     monkeypatch.setenv("DOWISE_TRACEBACK", "1")
     lines = cli.run(*SIMULATE, "greedy_mine:Failing").stderr.splitlines()
     assert lines[0].startswith("Traceback") and any("in decide" in line for line in lines)
@@ -125,10 +125,10 @@ def test_an_error_in_a_policy_names_its_line(cli, monkeypatch):
 
 def test_a_policy_that_calls_sys_exit_is_an_error(cli):
     observe, decide, create = (
-        f"SystemExit: 0 (greedy_mine.py, line {line})" for line in LEAVING_LINES
+        f"SystemExit: 0 (greedy_mine.py, line {line})" for line in EXIT_LINES
     )
-    assert observe in cli.error(*SIMULATE, "greedy_mine:Leaving")
-    deciding, creating = "greedy_mine:LeavingToDecide", "greedy_mine:LeavingAtOnce"
+    assert observe in cli.error(*SIMULATE, "greedy_mine:ExitsInObserve")
+    deciding, creating = "greedy_mine:ExitsInDecide", "greedy_mine:ExitsWhenMade"
     assert decide in cli.error(*SIMULATE, deciding)
     assert cli.error(*REHEARSE, deciding).startswith(decide)
     for words in (SIMULATE, REHEARSE, NEW):

@@ -68,14 +68,14 @@ def test_pending_plays_spread_a_batch_and_leave_means_alone(name):
 
 @pytest.mark.parametrize("name", INDEX)
 def test_pending_plays_that_are_taken_back_leave_no_trace(name):
-    policy, other = trained(name), trained(name)
+    policy, unchanged = trained(name), trained(name)
     for arm in PROBLEM.arms[:3]:
         policy.add_pending(arm, FIRST, 4)
     policy.decide(FIRST, 0)
     for arm in PROBLEM.arms[:3]:
         policy.add_pending(arm, FIRST, -1)
         policy.add_pending(str(arm), FIRST, -3)
-    assert decide(policy) == decide(other) and policy.fingerprint() == other.fingerprint()
+    assert decide(policy) == decide(unchanged) and policy.fingerprint() == unchanged.fingerprint()
     assert not policy.pending
     with raises_code("invalid-number", "1 plays of do(): 0 are pending"):
         policy.add_pending("do()", FIRST, -1)

@@ -142,13 +142,13 @@ def test_reasons_for_rejection_name_what_is_missing():
 
 def test_fingerprints_are_those_that_journals_hold():
     """Other machines and later versions must compute the same bytes."""
-    found = {}
+    fingerprints = {}
     for name in ("ts", "ucb", "z2-ts"):
         policy = make_policy(name, TWO_ARMS)
         for reward in (1, 0, 1):
             policy.observe("do(X=1)", {"Y": reward})
-        found[name] = policy.fingerprint().hex()[:16]
-    assert found == {
+        fingerprints[name] = policy.fingerprint().hex()[:16]
+    assert fingerprints == {
         "ts": "1bdb84925308df7c",
         "ucb": "a9907c38ee78d39b",
         "z2-ts": "46ccd5f7e6def69e",

@@ -87,7 +87,7 @@ def test_a_module_is_imported_only_on_request(custom_name):
         make_policy(custom_name, TASK1)
     assert not is_known(custom_name) and "python_mine" not in sys.modules
     import_policies("python_mine")
-    assert is_known(custom_name) and is_known("any-of-mine")
+    assert is_known(custom_name) and is_known("any-custom")
     policy = make_policy(custom_name, TASK1, explore=0.3)
     assert type(policy).__name__ == "Greedy" and policy.explore == 0.3
     assert policy_info(custom_name).help == "The arm with the best posterior mean."

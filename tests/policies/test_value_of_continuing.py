@@ -73,9 +73,9 @@ def test_the_value_equals_that_of_a_plain_python_loop(problem, monkeypatch):
         source = np.random.default_rng(1)
         worlds = draw_worlds(belief.posterior, 2000, source)
         gains = np.array([continuation.compare(entries, source) for entries in worlds])
-        found = gains[:, 1 + numbers.index(explore)]
+        result = gains[:, 1 + numbers.index(explore)]
         mean, error = by_loop(belief, rounds, explore, 250, 2)
-        assert abs(found.mean() - mean) < 4 * np.hypot(found.std() / np.sqrt(2000), error)
+        assert abs(result.mean() - mean) < 4 * np.hypot(result.std() / np.sqrt(2000), error)
         assert (gains[:, 1] == 0).all() and (gains[:, :1] >= gains[:, 1:]).all()
 
 
@@ -92,14 +92,14 @@ def test_the_value_is_below_that_of_the_best_play_and_that_below_the_limit(probl
         for chance, context in zip(chances, contexts, strict=True)
     )
     best = plan.value - rounds * staying
-    found = value_of_continuing(belief, rounds, worlds=4000, rng=1)
-    assert found.value < best + 4 * found.error
+    result = value_of_continuing(belief, rounds, worlds=4000, rng=1)
+    assert result.value < best + 4 * result.error
     regret, slack = plan.expected_regret(20_000, 3)
-    limit_error = 4 * np.hypot(slack, found.limit / np.sqrt(4000))
-    assert abs(found.limit - (best + regret)) < limit_error  # a positive number's mean
-    assert 0 < best < found.limit + limit_error
+    limit_error = 4 * np.hypot(slack, result.limit / np.sqrt(4000))
+    assert abs(result.limit - (best + regret)) < limit_error  # a positive number's mean
+    assert 0 < best < result.limit + limit_error
     if problem is TWO_ARMS:
-        assert found.explore > 0 and found.value > 4 * found.error  # continuing pays off
+        assert result.explore > 0 and result.value > 4 * result.error  # continuing pays off
 
 
 def test_the_value_is_in_the_units_of_the_problem_whatever_the_direction():
@@ -115,13 +115,13 @@ def test_the_value_is_in_the_units_of_the_problem_whatever_the_direction():
 
 def test_a_single_arm_gains_nothing():
     problem = Problem(CausalGraph.parse("X -> Y"), "Y", arms=["do(X=1)"])
-    found = value_of_continuing(Belief(problem), 20, worlds=50)
-    assert (found.value, found.error, found.limit, found.explore) == (0, 0, 0, 0)
+    result = value_of_continuing(Belief(problem), 20, worlds=50)
+    assert (result.value, result.error, result.limit, result.explore) == (0, 0, 0, 0)
 
 
 def test_a_single_round_is_not_explored():
-    found = value_of_continuing(belief_of(TWO_ARMS), 1, worlds=400)
-    assert (found.value, found.error, found.explore) == (0, 0, 0) and found.limit > 0
+    result = value_of_continuing(belief_of(TWO_ARMS), 1, worlds=400)
+    assert (result.value, result.error, result.explore) == (0, 0, 0) and result.limit > 0
     assert continuing._stops(1) == (0, 1)
     assert continuing._stops(200) == (0, 7, 13, 25, 50, 100, 200)
 
@@ -187,8 +187,8 @@ def test_stepped_rounds_gain_as_much_as_compiled_ones(name, monkeypatch):
 
 @pytest.mark.slow
 def test_small_priors_are_supported():
-    found = value_of_continuing(Belief(TWO_ARMS, prior=0.1), 20, worlds=100)
-    assert 0 < found.value < found.limit and found.explore > 0
+    result = value_of_continuing(Belief(TWO_ARMS, prior=0.1), 20, worlds=100)
+    assert 0 < result.value < result.limit and result.explore > 0
 
 
 def test_the_default_number_of_worlds_depends_on_the_work():

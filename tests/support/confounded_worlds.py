@@ -1,4 +1,4 @@
-"""Random worlds with hidden causes, and their exact distributions by going through everything."""
+"""Random worlds with hidden causes, and their exact distributions by enumeration."""
 
 from itertools import product
 
@@ -27,18 +27,18 @@ class Confounded:
     def joint(self, settings):
         """P(v | do(settings)) as an array with one axis for each variable, by name."""
         table = np.zeros([self.size[name] for name in self.names])
-        for unseen in product(range(2), repeat=len(self.hidden)):
-            hidden = dict(zip(self.hidden, unseen, strict=True))
+        for codes in product(range(2), repeat=len(self.hidden)):
+            hidden = dict(zip(self.hidden, codes, strict=True))
             weight = np.prod([p[hidden[e]] for e, p in self.hidden.items()]) if hidden else 1.0
             for values in np.ndindex(table.shape):
-                known = hidden | dict(zip(self.names, values, strict=True))
+                assignment = hidden | dict(zip(self.names, values, strict=True))
                 p = weight
                 for name in self.names:
                     if name in settings:
-                        p *= known[name] == settings[name]
+                        p *= assignment[name] == settings[name]
                     else:
-                        p *= self.cpts[name][tuple(known[c] for c in self.causes[name])][
-                            known[name]
+                        p *= self.cpts[name][tuple(assignment[c] for c in self.causes[name])][
+                            assignment[name]
                         ]
                 table[values] += p
         return table

@@ -34,38 +34,38 @@ class Failing(Greedy):
         return self.explore / 0
 
 
-class Reading(Greedy):
+class ReadsMissingFile(Greedy):
     def __init__(self, problem):
         super().__init__(problem)
         open("no such table.csv")
 
 
-class Leaving(Greedy):
+class ExitsInObserve(Greedy):
     def observe(self, arm, outcome):
         raise SystemExit(0)
 
 
-class LeavingToDecide(Greedy):
+class ExitsInDecide(Greedy):
     def decide(self, context=None, rng=None, allowed=None):
         raise SystemExit(0)
 
 
-class LeavingAtOnce(Greedy):
+class ExitsWhenMade(Greedy):
     def __init__(self, problem):
         raise SystemExit(0)
 
 
-class Nothing:
+class NoMethods:
     def __init__(self, problem):
         pass
 
 
-@register_policy("any-of-mine")
-def anything(problem, **options):
+@register_policy("any-custom")
+def any_custom(problem, **options):
     return make_policy("random", problem, **options)
 '''
 FAILING_LINE = 1 + GREEDY.splitlines().index("        return self.explore / 0")
-LEAVING_LINES = [i for i, x in enumerate(GREEDY.splitlines(), 1) if "raise SystemExit" in x]
+EXIT_LINES = [i for i, x in enumerate(GREEDY.splitlines(), 1) if "raise SystemExit" in x]
 
 BROKEN = {
     "divides_mine": "1 / 0\n",

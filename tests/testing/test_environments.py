@@ -104,11 +104,11 @@ def test_unknown_variables_in_a_context_must_be_refused():
         def means(self, context=None):
             return super().means({"C": (context or {}).get("C", 0)})
 
-    class Leaving(Breakable):
+    class Exiting(Breakable):
         def means(self, context=None):
             return super().means(context) if "C" in (context or {}) else sys.exit()
 
     with raises_code("broken-contract", "an unknown variable"):
         check_environment(Lenient(), plays=1)
     with raises_code("broken-contract", "not SystemExit"):
-        check_environment(Leaving(), plays=1)
+        check_environment(Exiting(), plays=1)

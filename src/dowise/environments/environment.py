@@ -185,7 +185,7 @@ class Environment:
 
     @property
     def network(self) -> Network:
-        """The world as a Bayesian network; hidden variables without labels have 0, 1, …."""
+        """Bayesian network of the world; hidden variables without labels have 0, 1, …."""
         labels = {**self.problem.hidden_domains, **self.problem.domains}
         sizes = {name: self._cpts[name].shape[-1] for name in self.graph}
         domains = {
@@ -441,7 +441,7 @@ class World(Protocol):
 
     @property
     def problem(self) -> Problem:
-        """The decision problem."""
+        """Decision problem of the world."""
 
     def draw_context(self, rng: Random) -> dict[str, str]:
         """Draw a label for each context variable."""

@@ -48,7 +48,7 @@ def flat_entries(factors: FactorLayout, cpts: Mapping[str, FloatArray]) -> Float
 
 
 class ContextReversal:
-    """The DAG of a world, the reversed DAG, and the conversion of CPTs between them."""
+    """DAG of a world, its reversed DAG, and the conversion of CPTs between them."""
 
     def __init__(self, problem: Problem, graph: CausalGraph, sizes: Mapping[str, int]) -> None:
         hidden = [name for name in graph if name not in problem.graph]

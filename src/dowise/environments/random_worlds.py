@@ -128,7 +128,7 @@ def sample_worlds(
 
 @dataclass(frozen=True, eq=False)
 class _WorldPlan:
-    """Everything that worlds of one graph share: all but their CPTs."""
+    """Parts that worlds of one graph share: all but their CPTs."""
 
     graph: CausalGraph
     sizes: Mapping[str, int]

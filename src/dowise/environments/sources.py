@@ -44,7 +44,7 @@ MAX_CONTEXTS = 1024  # whose means are part of the digest of a custom world
 
 @dataclass(frozen=True, eq=False)
 class SampledWorlds:
-    """One problem, with new random CPTs for every trial.
+    """Worlds of one problem, with new random CPTs for every trial.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class ChordalWorlds:
 
     @property
     def label(self) -> str:
-        """The name."""
+        """Name of the worlds."""
         return self.name
 
     def spec(self) -> dict[str, Any]:

@@ -48,7 +48,7 @@ TrialLoop = Callable[["TrialScript", np.random.Generator], IntArray]
 """Compiled trial: returns the index of the arm of every round."""
 
 
-# -- what a record must have ------------------------------------------------------------------
+# -- requirements of records ------------------------------------------------------------------
 
 
 class RecordMask(NamedTuple):
@@ -99,7 +99,7 @@ class RecordMask(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RecordRequirements:
-    """What a record must have so that a policy can learn from it.
+    """Requirements that a record must meet so that a policy can learn from it.
 
     Parameters
     ----------

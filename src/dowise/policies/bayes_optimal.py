@@ -63,7 +63,7 @@ def relevant_variables(problem: Problem) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """All possible records of one round, ordered by context, then arm.
+    """Possible records of one round, ordered by context, then arm.
 
     `hits[r]` are the entries that record r adds 1 to, one for each relevant variable; for variables
     that the arm sets it is `len(entries)`, one past the last.

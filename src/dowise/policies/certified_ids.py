@@ -268,7 +268,7 @@ class CertificateTrace(DecisionTrace):
 
     @property
     def reason(self) -> str:
-        """Why this arm was chosen: what the draws certify, or that they do not certify."""
+        """Reason of the choice: what the draws certify, or that they do not certify."""
         certificate, span = self.certificate, self.problem.payoff.span
         bound, limit = (format_number(x * span) for x in (certificate.bound, certificate.limit))
         within = f"the limit of {limit} that sampling in proportion always keeps"

@@ -55,7 +55,7 @@ class DecisionTrace(Mapping[str, Any]):
 
     @property
     def reason(self) -> str:
-        """Why the arm was chosen."""
+        """Reason of the choice."""
         return self._reason
 
     def compute(self, name: str) -> Any:
@@ -163,7 +163,7 @@ class Decision:
 
     @property
     def reason(self) -> str:
-        """Why this arm was chosen, as text."""
+        """Reason of the choice, as text."""
         return self._reason if isinstance(self._reason, str) else self._reason.reason
 
     def as_dict(self, *figures: str) -> dict[str, Any]:

@@ -257,7 +257,7 @@ class IDSTrace(DecisionTrace):
 
     @property
     def reason(self) -> str:
-        """Why this arm was chosen: its expected loss, its information, and the likely best arm."""
+        """Reason of the choice: expected loss, information, and the likely best arm."""
         best, payoff = self.estimate.best, self.problem.payoff
         gain, likely = float(self.estimate.gain[self.pick]), int(best.argmax())
         if self.gains is not None and self.gains.about == "map":
