@@ -45,8 +45,8 @@ DASHES: tuple[Any, ...] = (
     (0, (1, 2)),
 )
 _MARKERS = "osD^"
-# Asked in this order for characters that matplotlib's own font, the first, lacks. The last comes
-# with matplotlib.
+# Fallbacks, in this order, for characters that the first font, matplotlib's own, lacks. The last
+# one comes with matplotlib.
 _FONTS = (
     "DejaVu Sans",
     "Noto Sans CJK SC",
@@ -58,13 +58,13 @@ _FONTS = (
     "Unifont",
     "STIXGeneral",
 )
-_MISSING_GLYPH = "Glyph .* missing from"  # how a warning of matplotlib starts
+_MISSING_GLYPH = "Glyph .* missing from"  # start of a warning of matplotlib
 _FORMATS = ("svg", "png", "pdf")
 # Matplotlib writes to these folders: the variable that names one, and its default below the home.
 _MATPLOTLIB_FOLDERS = (("XDG_CONFIG_HOME", ".config"), ("XDG_CACHE_HOME", ".cache"))
 
 _FONT_SIZE = 12.0  # points; one em of the layout
-_DPI, _MAX_PIXELS = 200.0, 6000  # of a PNG; the limit is for its longer side
+_DPI, _MAX_PIXELS = 200.0, 6000  # of a PNG, and of its longer side
 _MARGIN = 2.0
 _HALF_CAPITAL = 0.365  # of DejaVu Sans
 _TITLE_SIZE, _LEGEND_SIZE, _EDGE_LABEL_SIZE = 1.3, 0.85, 2 / 3  # em
@@ -81,9 +81,9 @@ def matplotlib_part(name: str) -> ModuleType:
 
 @cache
 def _prepare_matplotlib() -> None:
-    """Give matplotlib a folder beside the compiled kernels if it can't write to its own.
+    """Set a folder for matplotlib beside the compiled kernels if it can't write to its own.
 
-    Without one, as for an account without a home, it warns and rebuilds its caches every time.
+    Without a folder, as in an account without a home, it warns and rebuilds its caches every time.
     """
     if not os.environ.get("MPLCONFIGDIR") and not all(map(_is_writable, _MATPLOTLIB_FOLDERS)):
         folder = private_directory("matplotlib")
@@ -91,8 +91,8 @@ def _prepare_matplotlib() -> None:
             os.environ["MPLCONFIGDIR"] = str(folder)
 
 
-def _is_writable(place: tuple[str, str]) -> bool:
-    variable, default = place
+def _is_writable(location: tuple[str, str]) -> bool:
+    variable, default = location
     try:
         folder = Path(os.environ.get(variable) or Path.home() / default) / "matplotlib"
         folder.mkdir(parents=True, exist_ok=True)
@@ -107,9 +107,9 @@ def _is_writable(place: tuple[str, str]) -> bool:
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """Apply our settings of matplotlib while a figure is made or written.
+    """Apply our settings of matplotlib while a figure is created or written.
 
-    The user's settings don't show in the figure and don't change.
+    The user's settings have no effect on the figure and don't change.
     """
     installed = {font.name for font in matplotlib_part("font_manager").fontManager.ttflist}
     settings = {
@@ -122,7 +122,7 @@ def figure_style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Create a figure of this size in inches that makes room for its labels."""
+    """Create a figure of this size in inches, with a layout that leaves room for labels."""
     module = matplotlib_part("figure")
     figure = module.Figure(figsize=(width, height), dpi=160, layout="constrained")
     figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08)
@@ -130,20 +130,20 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def save_figure(figure: Any, path: Path, dpi: float | str = "figure") -> None:
-    """Write a figure to a file, whole or not at all: after an error the older file is intact."""
+    """Write a figure to a file; after an error the older file is intact."""
     write_bytes(path, _figure_bytes(figure, path.suffix[1:].lower(), dpi))
 
 
 def _figure_bytes(figure: Any, format: str, dpi: float | str) -> bytes:  # noqa: A002 - as matplotlib
-    date = {"svg": "Date", "pdf": "CreationDate"}.get(format)  # it would make the bytes differ
+    date = {"svg": "Date", "pdf": "CreationDate"}.get(format)  # omitted, so that bytes are equal
     content = BytesIO()
     with figure_style(), warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message=_MISSING_GLYPH)
         figure.savefig(content, format=format, dpi=dpi, metadata={date: None} if date else None)
     missing = [w for w in caught if re.match(_MISSING_GLYPH, str(w.message))]
-    for other in (w for w in caught if w not in missing):
-        warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    if missing and format != "svg":  # the viewer of an SVG draws the letters, with its own fonts
+    for warning in (w for w in caught if w not in missing):
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    if missing and format != "svg":  # the viewer of an SVG uses its own fonts
         warnings.warn(
             "no installed font has all characters of the figure, so some are drawn as boxes: "
             "install Noto Sans CJK (fonts-noto-cjk) or Symbola (fonts-symbola)",
@@ -188,15 +188,15 @@ class SeriesStyle(NamedTuple):
 
     @classmethod
     def from_index(cls, index: int) -> SeriesStyle:
-        """Return the style of the line with this index; no two of the first 56 are alike."""
-        turn, i = divmod(index, len(COLOURS))
-        return cls(COLOURS[i], DASHES[turn % len(DASHES)], _MARKERS[turn % len(_MARKERS)])
+        """Return the style of the line with this index; the first 56 are different."""
+        cycle, i = divmod(index, len(COLOURS))
+        return cls(COLOURS[i], DASHES[cycle % len(DASHES)], _MARKERS[cycle % len(_MARKERS)])
 
 
 def finish_axes(
     axes: Any, title: str, xlabel: str = "", grid: str = "y", size: float = 9.5
 ) -> None:
-    """Apply the title, the label and the frame that all charts share."""
+    """Set the title, the label and the frame that all charts share."""
     axes.set_title(title, fontsize=size, color=INK, loc="left", parse_math=False)
     axes.set_xlabel(xlabel, fontsize=size - 1, color=INK)
     axes.tick_params(labelsize=size - 1, colors=INK)
@@ -206,10 +206,10 @@ def finish_axes(
 
 
 def label_ends(axes: Any, ends: Iterable[tuple[float, str, str]], distance: float) -> None:
-    """Write (height, name, colour) at the right of lines, kept apart and above the x axis."""
+    """Write names at the right ends of lines, (height, name, colour), without overlap."""
     ends, bottom = sorted(ends), axes.get_ylim()[0]
     heights = [max(end, bottom + i * distance) for i, (end, _, _) in enumerate(ends)]
-    for height, (_, name, colour) in zip(spread(heights, distance), ends, strict=True):
+    for height, (_, name, colour) in zip(separate(heights, distance), ends, strict=True):
         axes.annotate(
             name,
             (1.01, height),
@@ -222,20 +222,21 @@ def label_ends(axes: Any, ends: Iterable[tuple[float, str, str]], distance: floa
         )
 
 
-def spread(heights: Sequence[float], distance: float) -> list[float]:
-    """Move rising heights as little as possible so that neighbours are this far apart.
+def separate(heights: Sequence[float], distance: float) -> list[float]:
+    """Move sorted heights as little as possible so that neighbours have at least this distance.
 
-    Neighbours that are too close are moved together, as far up as down.
+    Neighbours that are too close are moved together, up and down by the same total.
 
-    >>> spread([0.0, 1.0, 1.0, 5.0], 0.5)
+    >>> separate([0.0, 1.0, 1.0, 5.0], 0.5)
     [0.0, 0.75, 1.25, 5.0]
     """
     groups: list[tuple[float, int]] = []  # mean of height - i * distance, and size
     for i, height in enumerate(heights):
         mean, size = height - i * distance, 1
         while groups and groups[-1][0] > mean:
-            other, more = groups.pop()
-            mean, size = (mean * size + other * more) / (size + more), size + more
+            mean_below, size_below = groups.pop()
+            total = size + size_below
+            mean, size = (mean * size + mean_below * size_below) / total, total
         groups.append((mean, size))
     flat = [mean for mean, size in groups for _ in range(size)]
     return [mean + i * distance for i, mean in enumerate(flat)]
@@ -245,7 +246,7 @@ def spread(heights: Sequence[float], distance: float) -> list[float]:
 
 
 def render(picture: GraphPicture, format: str = "svg") -> bytes:  # noqa: A002 - as matplotlib
-    """Return the picture as the bytes of a file; the same picture gives the same bytes.
+    """Return the picture as the bytes of a file; equal pictures have equal bytes.
 
     Parameters
     ----------
@@ -289,7 +290,7 @@ def draw(picture: GraphPicture, path: str | Path) -> None:
     ----------
     picture : GraphPicture
     path : str or Path
-        The file is written whole or not at all: after an error an older file is intact.
+        After an error an older file is intact.
 
     Raises
     ------
@@ -310,7 +311,7 @@ def draw(picture: GraphPicture, path: str | Path) -> None:
 
 
 def _graph_figure(picture: GraphPicture) -> Any:
-    """Draw the picture on axes that fill the figure, one unit of them being one em."""
+    """Draw the picture on axes that fill the figure; their unit is an em."""
     left, top, right, bottom = picture.layout.bounds
     title = printable(picture.title or "")
     rows = _legend_rows(picture.legend, max(right - left, _MIN_LEGEND_WIDTH))
@@ -347,7 +348,7 @@ def _graph_figure(picture: GraphPicture) -> Any:
 
 
 def _legend_rows(keys: Iterable[str], width: float) -> list[list[tuple[str, float, float]]]:
-    """Return rows of (key, start, end), each no wider than it must be."""
+    """Return rows of (key, start, end) that are no wider than `width` if possible."""
     rows: list[list[tuple[str, float, float]]] = []
     for key in keys:
         size = SWATCH_WIDTH + _LEGEND_GAP + _LEGEND_SIZE * text_width(LABELS[key])
@@ -363,7 +364,7 @@ def _draw_variable(axes: Any, shape: VariableShape) -> None:
     box, style = shape.box, shape.style
     fills = ("#ffffff", style.fill) if style.is_double else (style.fill,)
     for outline, fill in zip(shape.outlines, fills, strict=True):
-        # Closing takes a point too, which is ignored.
+        # Closing requires a point too, which is ignored.
         steps = [(_PATH_CODES[step], p) for step, points in outline for p in points or [(0.0, 0.0)]]
         _add_path(axes, steps, fill, style.line, 1.5, style.dashes)
     if shape.name:
@@ -415,7 +416,7 @@ def _add_path(
 
 
 def _write(axes: Any, x: float, y: float, text: str, size: float = 1.0, **style: Any) -> None:
-    """Write text whose capitals are centred at y, even if a letter reaches below the line."""
+    """Write text whose capitals are centred at y, whatever letters extend below the line."""
     style = {"ha": "center", "fontsize": size * _FONT_SIZE} | style
     # parse_math would read a name with two dollar signs as a formula.
     axes.text(x, y + _HALF_CAPITAL * size, printable(text), parse_math=False, **style)

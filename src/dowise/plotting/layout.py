@@ -1,22 +1,22 @@
 """Layered layout of a causal graph: causes on the left, effects on the right.
 
-A layout is plain numbers in *em* (the height of the font), y growing downwards. By construction
+Coordinates are in *em* (the height of the font), and y grows downwards. By construction
 
-- boxes never overlap, because each column keeps its points a fixed distance apart;
+- boxes never overlap, because each column keeps its points a minimal distance apart;
 - a directed edge never touches the box of another variable, because inside a column it is level at
-  a height of its own, and rises or falls only in the gap between columns, where there is no box;
-- a directed edge leaves a box on the right and enters on the left, level, at a point of its own.
+  a separate height, and rises or falls only in the gap between columns, where there is no box;
+- a directed edge leaves a box on the right and enters on the left, level, at a separate point.
 
-Bidirected edges leave and enter at the top or the bottom, and are routed clear of all boxes. A
-dense graph (far more than 25 variables with 14 bidirected edges) keeps the three guarantees but
-gets fewer sweeps, so that more edges cross and its longest bidirected edges may run across boxes.
-The layout is deterministic.
+Bidirected edges leave and enter at the top or the bottom, and avoid all boxes. A dense graph (far
+more than 25 variables with 14 bidirected edges) keeps the three guarantees but gets fewer sweeps,
+so that more edges cross and its longest bidirected edges may run across boxes. The layout is
+deterministic.
 
 >>> from dowise.graph import CausalGraph
->>> plan = layout(CausalGraph([("X", "Y")]))
->>> plan.boxes["X"].right < plan.boxes["Y"].left
+>>> placed = layout(CausalGraph([("X", "Y")]))
+>>> placed.boxes["X"].right < placed.boxes["Y"].left
 True
->>> plan.directed["X", "Y"][-1] == (plan.boxes["Y"].left, plan.boxes["Y"].y)
+>>> placed.directed["X", "Y"][-1] == (placed.boxes["Y"].left, placed.boxes["Y"].y)
 True
 """
 
@@ -41,13 +41,12 @@ from dowise.graph.edges import Edge, EdgeName
 Point = tuple[float, float]
 Stroke = tuple[Point, ...]
 
-# The straight piece at the end of an edge, long enough for an arrowhead.
-STUB = 0.7
+STUB = 0.7  # length of the straight piece at the end of an edge: room for an arrowhead
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle by its centre and size."""
+    """Rectangle by its centre and size."""
 
     x: float
     y: float
@@ -82,7 +81,7 @@ def line(start: Point, end: Point) -> Stroke:
 
 
 def flatten(stroke: Stroke, steps: int = 16) -> list[Point]:
-    """Return points along a chain of Bézier pieces, `steps` per piece that isn't straight."""
+    """Return points along a chain of Bézier pieces, `steps` of them per curved piece."""
     points = [stroke[0]]
     for i in range(0, len(stroke) - 1, 3):
         (ax, ay), (bx, by), (cx, cy), (dx, dy) = piece = stroke[i : i + 4]
@@ -101,10 +100,8 @@ def flatten(stroke: Stroke, steps: int = 16) -> list[Point]:
 class Layout:
     """A box for every variable and a stroke for every edge.
 
-    `extra` has strokes of edges that the graph lacks, by their texts.
-
-    The first and last pieces of a stroke are straight, and long enough to carry an arrowhead
-    wherever there is one.
+    `extra` has strokes of edges that the graph lacks, by their texts. The first and last pieces of
+    a stroke are straight and have room for an arrowhead.
     """
 
     boxes: Mapping[str, Box]
@@ -117,7 +114,7 @@ class Layout:
         """Left, top, right and bottom of everything drawn."""
         arcs = (*self.bidirected.values(), *self.extra.values())
         points = [point for stroke in arcs for point in flatten(stroke)]
-        # A directed edge only moves level or in an S, so it reaches no further than its points.
+        # A directed edge is level or an S, so it does not extend beyond its points.
         points += [point for stroke in self.directed.values() for point in stroke]
         for box in self.boxes.values():
             points += [(box.left, box.top), (box.right, box.bottom)]
@@ -135,13 +132,13 @@ def text_width(text: str) -> float:
 def layout(graph: CausalGraph, last: str | None = None, extra: Sequence[EdgeName] = ()) -> Layout:
     """Place every variable and route every edge; `last` (the reward) goes to the far right.
 
-    `extra` edges move no box and are routed like bidirected ones, so they may even form a cycle.
+    `extra` edges don't affect the boxes and are routed like bidirected ones; they may form a cycle.
     """
     layers = arrange(graph, last)
     ports = _ports(layers)
     sizes = _sizes(layers)
     heights = _heights(layers, ports, [_offsets(column, sizes, graph) for column in layers.columns])
-    _level(layers, ports, heights)
+    _straighten(layers, ports, heights)
     widths = [max(_MIN_WIDTH, text_width(name) + _PADDING) for name in graph.variables]
     spans = _spans(layers, heights, widths)
     centre = {v: i for i, column in enumerate(layers.columns) for v in column}
@@ -180,19 +177,19 @@ def _character_width(character: str) -> float:
 
 # -- columns ------------------------------------------------------------------------------------
 
-# Crossings stop falling after this number of sweeps on graphs of up to 60 variables. A dense graph,
-# with thousands of bends, gets fewer, by the number of points that all sweeps may visit.
+# More sweeps do not reduce crossings in graphs of up to 60 variables. A dense graph, with thousands
+# of bends, gets fewer: all sweeps together may visit a limited number of points.
 _MAX_ORDER_SWEEPS, _MIN_ORDER_SWEEPS = 16, 2
 _MAX_ORDER_VISITS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Columns from left to right, each from top to bottom.
+    """Columns from left to right, each with its points from top to bottom.
 
-    A point below `variables` is the variable of that position in the graph, any other is a bend.
-    `chains` has the points that each directed edge visits, its two ends included. `left` and
-    `right` are the neighbours of every point in the columns beside it, from top to bottom.
+    A point is a variable, by its position in the graph, or a bend of an edge if it is at least
+    `variables`. `chains` has the points of each directed edge, including its ends. `left` and
+    `right` are the neighbours of every point in the adjacent columns, from top to bottom.
     """
 
     variables: int
@@ -207,16 +204,16 @@ def arrange(graph: CausalGraph, last: str | None = None) -> Layers:
 
     `last` goes to the far right if it has no children.
     """
-    place = _places(graph, last)
-    columns: list[list[int]] = [[] for _ in range(max(place.values(), default=-1) + 1)]
+    column_of = _assign_columns(graph, last)
+    columns: list[list[int]] = [[] for _ in range(max(column_of.values(), default=-1) + 1)]
     for i, name in enumerate(graph.variables):
-        columns[place[name]].append(i)
+        columns[column_of[name]].append(i)
 
     position = {name: i for i, name in enumerate(graph.variables)}
     chains: dict[Edge, tuple[int, ...]] = {}
     points = len(graph.variables)
     for cause, effect in graph.directed_edges:
-        between = range(place[cause] + 1, place[effect])
+        between = range(column_of[cause] + 1, column_of[effect])
         bends = range(points, points + len(between))
         for column, bend in zip(between, bends, strict=True):
             columns[column].append(bend)
@@ -229,7 +226,7 @@ def arrange(graph: CausalGraph, last: str | None = None) -> Layers:
         for u, v in pairwise(chain):
             right[u].append(v)
             left[v].append(u)
-    columns = _untangle(columns, left, right)
+    columns = _reduce_crossings(columns, left, right)
     rank = _ranks(columns)
     return Layers(
         variables=len(graph.variables),
@@ -240,20 +237,20 @@ def arrange(graph: CausalGraph, last: str | None = None) -> Layers:
     )
 
 
-def _places(graph: CausalGraph, last: str | None) -> dict[str, int]:
-    """Return the column of every variable: by longest path, then moved if that shortens edges."""
+def _assign_columns(graph: CausalGraph, last: str | None) -> dict[str, int]:
+    """Return the column of every variable: by longest path, then moved if edges get shorter."""
     order = graph.topological_order()
     linked = [name for name in order if graph.parents(name) or graph.children(name)]
-    place: dict[str, int] = {}
+    column_of: dict[str, int] = {}
     for name in linked:
-        place[name] = max((place[parent] + 1 for parent in graph.parents(name)), default=0)
-    columns = max(place.values(), default=-1) + 1
-    pinned = last if last in place and last is not None and not graph.children(last) else None
+        column_of[name] = max((column_of[parent] + 1 for parent in graph.parents(name)), default=0)
+    columns = max(column_of.values(), default=-1) + 1
+    pinned = last if last in column_of and last is not None and not graph.children(last) else None
     if pinned is not None:
-        place[pinned] = columns - 1
+        column_of[pinned] = columns - 1
 
-    # A move to the right never lengthens the edges and a move to the left shortens them, so this
-    # ends. Backwards, so that a cause follows an effect that has just moved.
+    # A move to the right never lengthens edges and a move to the left shortens them, so the loop
+    # ends. Its order is backwards, so that a cause follows an effect that has moved.
     moved = True
     while moved:
         moved = False
@@ -262,28 +259,28 @@ def _places(graph: CausalGraph, last: str | None) -> dict[str, int]:
             if name == pinned:
                 continue
             if len(children) >= len(parents):
-                target = min(place[child] for child in children) - 1
+                target = min(column_of[child] for child in children) - 1
             else:
-                target = max(place[parent] for parent in parents) + 1
-            moved |= target != place[name]
-            place[name] = target
+                target = max(column_of[parent] for parent in parents) + 1
+            moved |= target != column_of[name]
+            column_of[name] = target
 
-    # Variables without directed edges fill the emptiest columns: a block, not one long stack.
-    free = [name for name in order if name not in place]
+    # Variables without directed edges fill the emptiest columns, so that they form a block.
+    free = [name for name in order if name not in column_of]
     counts = [0] * max(columns, math.isqrt(max(len(free) - 1, 0)) + 1)
-    for column in place.values():
+    for column in column_of.values():
         counts[column] += 1
     for name in free:
-        place[name] = len(counts) - 1 if name == last else counts.index(min(counts))
-        counts[place[name]] += 1
+        column_of[name] = len(counts) - 1 if name == last else counts.index(min(counts))
+        counts[column_of[name]] += 1
     filled = [column for column, count in enumerate(counts) if count]
-    return {name: filled.index(column) for name, column in place.items()}
+    return {name: filled.index(column) for name, column in column_of.items()}
 
 
-def _untangle(
+def _reduce_crossings(
     columns: list[list[int]], left: list[list[int]], right: list[list[int]]
 ) -> list[list[int]]:
-    """Return the order with the fewest crossings that sweeps in both directions find."""
+    """Return the order with the fewest crossings among sweeps in both directions."""
     best, fewest = columns, _crossings(columns, right)
     sweeps = min(_MAX_ORDER_SWEEPS, _MAX_ORDER_VISITS // max(len(left), 1))
     for sweep in range(max(_MIN_ORDER_SWEEPS, sweeps)):
@@ -303,7 +300,7 @@ def _untangle(
 
 
 def _sort_by_neighbours(column: list[int], near: list[list[int]], rank: dict[int, int]) -> None:
-    """Order a column by the mean rank of the neighbours; a point without any stays."""
+    """Order a column by the mean rank of neighbours; a point without neighbours stays."""
     slots = [i for i, v in enumerate(column) if near[v]]
     ordered = sorted(
         (column[i] for i in slots), key=lambda v: fmean(rank[neighbour] for neighbour in near[v])
@@ -315,9 +312,9 @@ def _sort_by_neighbours(column: list[int], near: list[list[int]], rank: dict[int
 def _swap_neighbours(
     columns: list[list[int]], left: list[list[int]], right: list[list[int]]
 ) -> None:
-    """Swap vertical neighbours as long as that removes crossings."""
+    """Swap vertical neighbours as long as swaps remove crossings."""
     rank = _ranks(columns)
-    # A column can only improve after a swap in it or beside it.
+    # Swaps in a column can only remove crossings after a swap in it or in an adjacent one.
     waiting = set(range(len(columns)))
     while waiting:
         swapped = set()
@@ -331,11 +328,11 @@ def _swap_neighbours(
 def _swap_in_column(
     column: list[int], left: list[list[int]], right: list[list[int]], rank: dict[int, int]
 ) -> bool:
-    """Swap neighbours in a column wherever that removes crossings; return True if any moved."""
+    """Swap neighbours in a column if that removes crossings; return True if any moved."""
     ends = [[sorted([rank[u] for u in near[v]]) for near in (left, right)] for v in column]
     moved = False
     for i in range(len(column) - 1):
-        if _saved(ends[i], ends[i + 1]) > 0:
+        if _crossings_removed(ends[i], ends[i + 1]) > 0:
             column[i], column[i + 1] = column[i + 1], column[i]
             ends[i], ends[i + 1] = ends[i + 1], ends[i]
             rank[column[i]], rank[column[i + 1]] = i, i + 1
@@ -343,16 +340,16 @@ def _swap_in_column(
     return moved
 
 
-def _saved(upper: list[list[int]], lower: list[list[int]]) -> int:
+def _crossings_removed(upper: list[list[int]], lower: list[list[int]]) -> int:
     """Return the number of crossings that swapping two points removes, by ranks of neighbours."""
-    saved = 0
+    removed = 0
     for above, below in zip(upper, lower, strict=True):
-        if len(above) == len(below) == 1:  # Two bends, by far the most frequent case.
-            saved += (above[0] > below[0]) - (above[0] < below[0])
+        if len(above) == len(below) == 1:  # two bends, by far the most frequent case
+            removed += (above[0] > below[0]) - (above[0] < below[0])
         else:
-            saved += sum(bisect_left(below, end) + bisect_right(below, end) for end in above)
-            saved -= len(above) * len(below)
-    return saved
+            removed += sum(bisect_left(below, end) + bisect_right(below, end) for end in above)
+            removed -= len(above) * len(below)
+    return removed
 
 
 def _crossings(columns: list[list[int]], right: list[list[int]]) -> int:
@@ -360,12 +357,12 @@ def _crossings(columns: list[list[int]], right: list[list[int]]) -> int:
     rank = _ranks(columns)
     total = 0
     for column in columns:
-        seen: list[int] = []
+        ends_above: list[int] = []
         for v in column:
             ends = sorted(rank[neighbour] for neighbour in right[v])
-            total += sum(len(seen) - bisect_right(seen, end) for end in ends)
+            total += sum(len(ends_above) - bisect_right(ends_above, end) for end in ends)
             for end in ends:
-                insort(seen, end)
+                insort(ends_above, end)
     return total
 
 
@@ -379,27 +376,25 @@ _MIN_HEIGHT = 2.3
 _PADDING = 2.0
 _MIN_WIDTH = 3.4
 _MIN_GAP, _MAX_GAP = 5.0, 12.0
-# The gap between columns grows with the steepest edge in it, so that edges stay easy to follow.
-_GAP_PER_RISE = 0.5
-# How far apart edges arrive on the left of a box, with their heads, and leave on its right. A box
-# grows with them: ports keep clear of its corners.
+_GAP_PER_RISE = 0.5  # a gap grows with its steepest edge, so that edges stay easy to follow
+# Distance of the edges that arrive on the left of a box, with their heads, and that leave on its
+# right. A box grows with their number, so that ports stay away from its corners.
 _PORT_STEPS = 0.48, 0.36
-_CORNERS = 1.0
-# Free height between box and box, box and bend, bend and bend; more where an arc must fit between.
+_PORT_MARGIN = 1.0
+# Free height between box and box, box and bend, bend and bend; siblings need room for an arc.
 _BETWEEN = {2: 2.2, 1: 1.25, 0: 1.0}
 _BETWEEN_SIBLINGS = 3.4
-# A dense graph gets fewer sweeps, by the number of points that all of them may visit.
+# In a dense graph all sweeps together may visit a limited number of points.
 _MAX_HEIGHT_SWEEPS, _MIN_HEIGHT_SWEEPS = 24, 6
 _MAX_HEIGHT_VISITS = 60_000
-# If the pulls from left and right balance, a sweep follows the side it comes from, so that an edge
-# is level over many columns instead of a staircase.
+# Weight of the side that a sweep comes from: if the pulls from left and right are equal, an edge is
+# level over many columns instead of a staircase.
 _LEAN = 1.05
-# A rise that looks like an error; a port in the middle of a side can move this far.
-_NEARLY_LEVEL = 0.6
+_NEARLY_LEVEL = 0.6  # a smaller rise looks like an error; a single port can move this far
 
 
 def _ports(layers: Layers) -> dict[tuple[int, int], float]:
-    """Return the distance from the middle of u's side to where the edge to v is attached."""
+    """Return the distance of each port, where the edge from u to v is attached, from u's middle."""
     ports: dict[tuple[int, int], float] = {}
     for near, step in zip((layers.left, layers.right), _PORT_STEPS, strict=True):
         for u, ends in enumerate(near):
@@ -413,7 +408,7 @@ def _sizes(layers: Layers) -> list[float]:
     sizes = [0.0] * len(layers.left)
     for v in range(layers.variables):
         edges = len(layers.left[v]), len(layers.right[v])
-        rooms = (step * (n - 1) + _CORNERS for step, n in zip(_PORT_STEPS, edges, strict=True))
+        rooms = (step * (n - 1) + _PORT_MARGIN for step, n in zip(_PORT_STEPS, edges, strict=True))
         sizes[v] = max(_MIN_HEIGHT, *rooms)
     return sizes
 
@@ -423,8 +418,8 @@ def _heights(
 ) -> list[float]:
     """Return the y of every point, so that edges are as level as the distances in a column allow.
 
-    Each column in turn is set optimally given its neighbours. Means come first, since they spread a
-    shift over the whole drawing; then medians, which make most edges exactly level.
+    Each column in turn is placed optimally given its neighbours: first by means, which distribute a
+    shift over the whole drawing, then by medians, which make most edges exactly level.
     """
     heights = [0.0] * len(layers.left)
     for column, shifts in zip(layers.columns, offsets, strict=True):
@@ -448,14 +443,14 @@ def _heights(
                     for v in near[u]
                 ]
                 pulls.append(pull or [(heights[u] - shift, 0.1)])
-            levels = _monotone(pulls, median=sweep >= sweeps // 2)
+            levels = _isotonic(pulls, median=sweep >= sweeps // 2)
             for v, shift, level in zip(column, shifts, levels, strict=True):
                 heights[v] = level + shift
     return heights
 
 
-def _level(layers: Layers, ports: dict[tuple[int, int], float], heights: list[float]) -> None:
-    """Move the only port of a side so that an edge which is almost level becomes level."""
+def _straighten(layers: Layers, ports: dict[tuple[int, int], float], heights: list[float]) -> None:
+    """Move ports so that edges which are almost level become level; only single ports move."""
     for u, ends in enumerate(layers.right):
         for v in ends:
             rise = heights[v] + ports[v, u] - heights[u] - ports[u, v]
@@ -480,11 +475,11 @@ def _offsets(column: tuple[int, ...], sizes: list[float], graph: CausalGraph) ->
 
 
 def _weight(u: int, v: int, variables: int) -> float:
-    """Return how much a level edge counts: 1, 2 and 8 as in Gansner et al. (1993), section 4."""
+    """Return the weight of a level edge: 1, 2 or 8 as in Gansner et al. (1993), section 4."""
     return {2: 1.0, 1: 2.0, 0: 8.0}[(u < variables) + (v < variables)]
 
 
-def _monotone(pulls: list[list[tuple[float, float]]], median: bool) -> list[float]:
+def _isotonic(pulls: list[list[tuple[float, float]]], median: bool) -> list[float]:
     """Return the rising levels closest to (target, weight) pulls: isotonic regression.
 
     Levels that would fall are pooled, and then move as a whole.
@@ -492,12 +487,11 @@ def _monotone(pulls: list[list[tuple[float, float]]], median: bool) -> list[floa
     settle = _weighted_median if median else _weighted_mean
     pools: list[tuple[float, list[tuple[float, float]], int]] = []
     for pull in pulls:
-        # All that counts for a mean is the mean so far and its weight.
         level, pooled, size = *settle(pull), 1
         while pools and pools[-1][0] > level:
-            _, other, more = pools.pop()
-            level, pooled = settle(other + pooled)
-            size += more
+            _, previous, previous_size = pools.pop()
+            level, pooled = settle(previous + pooled)
+            size += previous_size
         pools.append((level, pooled, size))
     return [level for level, _, size in pools for _ in range(size)]
 
@@ -505,7 +499,7 @@ def _monotone(pulls: list[list[tuple[float, float]]], median: bool) -> list[floa
 def _weighted_mean(
     pulls: list[tuple[float, float]],
 ) -> tuple[float, list[tuple[float, float]]]:
-    """Return the mean, and the one pull that replaces all of them."""
+    """Return the mean, and a single pull that is equivalent to all of them."""
     total = sum([weight for _, weight in pulls])
     mean = sum([target * weight for target, weight in pulls]) / total
     return mean, [(mean, total)]
@@ -550,27 +544,20 @@ def _edge(
 
 # -- bidirected edges ---------------------------------------------------------------------------
 
-# Sides of both ends of an edge: -1 is the top of a box, 1 its bottom.
-_Sides = tuple[int, int]
+_Sides = tuple[int, int]  # of both ends of an edge: -1 is the top of a box, 1 its bottom
 _Ends = Mapping[_Sides, tuple[Point, Point]]
-# Cost, stroke, sides that it is attached to, and points along it.
-_Route = tuple[float, Stroke, _Sides, list[Point]]
+_Route = tuple[float, Stroke, _Sides, list[Point]]  # cost, stroke, sides, points along the stroke
 
-# Least distance of an arc to a box that it does not belong to.
-_CLEARANCE = 0.4
-# Distances of the handles of an arc.
-_BOWS = (2.0, 3.0, 4.5, 6.5, 9.0, 12.0, 16.0, 21.0)
-# A crossing is worth this many em of length, and so is avoiding a route with corners.
-_CROSSING_COST, _DETOUR_COST = 5.0, 14.0
-# Steps to a Bézier piece that are enough to count crossings.
-_COARSE = 3
-# Distances from the middle of a box at which arcs to one side are attached, at the top or bottom.
-# Shorter arcs come first, so that they are inside the longer ones.
+_CLEARANCE = 0.4  # least distance of an arc to the boxes of other variables
+_BOWS = (2.0, 3.0, 4.5, 6.5, 9.0, 12.0, 16.0, 21.0)  # distances of the handles of an arc
+_CROSSING_COST, _DETOUR_COST = 5.0, 14.0  # cost of a crossing and of corners, in em of length
+_COARSE_STEPS = 3  # per Bézier piece, to count crossings
+# Distances from the middle of a box at which arcs are attached at its top or bottom. Shorter arcs
+# come first, so that they are inside the longer ones.
 _SLOTS = (1.2, 0.6, 0.0)
-# Distance of a detour from its boxes, and the radius of its corners.
-_AWAY, _CORNER_RADIUS = 1.0, 1.4
-# After this work, counted in comparisons of straight pieces, the first clear arc is taken; and the
-# work per route in addition to them. It takes about a second.
+_DETOUR_DISTANCE, _CORNER_RADIUS = 1.0, 1.4  # of a detour from its boxes, and of its corners
+# Limit for the work, in comparisons of straight pieces, after which the first clear arc is used
+# (about a second), and the fixed work of a route.
 _MAX_WORK, _WORK_PER_ROUTE = 24_000_000, 2_000
 
 
@@ -582,16 +569,16 @@ def route_bidirected(
 ) -> list[Stroke]:
     """Return a stroke for every edge; `spans` are the left and right ends of the columns.
 
-    Short edges choose first, so that they are inside the longer ones. A pair may occur repeatedly.
+    Short edges come first, so that they are inside the longer ones. A pair may occur repeatedly.
     """
     if not edges:
         return []
-    drawn = _Drawn(directed.values())
+    strokes = _StrokeSet(directed.values())
     sides = np.array([(box.left, box.top, box.right, box.bottom) for box in boxes.values()])
     rims = float(sides[:, 1].min()) - 2.0, float(sides[:, 3].max()) + 2.0
-    # Arcs attached so far to the top or bottom of a box, by the direction they go in.
+    # Number of arcs attached to the top or bottom of a box, by direction.
     used: Counter[tuple[str, int, bool]] = Counter()
-    strokes: dict[int, Stroke] = {}
+    routed: dict[int, Stroke] = {}
     for i in sorted(range(len(edges)), key=lambda i: (_distance(edges[i], boxes), edges[i], i)):
         edge = edges[i]
         left, right = sorted(edge, key=lambda name: (boxes[name].x, boxes[name].y))
@@ -601,19 +588,20 @@ def route_bidirected(
         starts = {k: _slot(a, k, used[left, k, a.x < b.x], a.x < b.x) for k in (-1, 1)}
         stops = {k: _slot(b, k, used[right, k, False], False) for k in (-1, 1)}
         ends = {(j, k): (starts[j], stops[k]) for j, k in product((-1, 1), (-1, 1))}
-        if drawn.work < _MAX_WORK:
-            _, stroke, chosen, _ = _cheapest(_routes(ends, spans, rims, len(strokes)), walls, drawn)
-            drawn.add(stroke)
+        if strokes.work < _MAX_WORK:
+            routes = _routes(ends, spans, rims, len(routed))
+            _, stroke, chosen, _ = _cheapest(routes, walls, strokes)
+            strokes.add(stroke)
         else:
             stroke, chosen = _first_clear(ends, walls, stacked=a.x == b.x)
-        strokes[i] = stroke if edge[0] == left else stroke[::-1]
+        routed[i] = stroke if edge[0] == left else stroke[::-1]
         used[left, chosen[0], a.x < b.x] += 1
         used[right, chosen[1], False] += 1
-    return [strokes[i] for i in range(len(edges))]
+    return [routed[i] for i in range(len(edges))]
 
 
-class _Drawn:
-    """Straight pieces of the strokes drawn so far, and the work done in comparing with them."""
+class _StrokeSet:
+    """Straight pieces of strokes, and the work spent on comparing routes with them."""
 
     def __init__(self, strokes: Iterable[Stroke]) -> None:
         self.pieces: FloatArray = np.empty((0, 2, 2))
@@ -621,13 +609,13 @@ class _Drawn:
         self.add(*strokes)
 
     def add(self, *strokes: Stroke) -> None:
-        pieces = [piece for stroke in strokes for piece in pairwise(flatten(stroke, _COARSE))]
+        pieces = [piece for stroke in strokes for piece in pairwise(flatten(stroke, _COARSE_STEPS))]
         self.pieces = np.concatenate([self.pieces, np.reshape(pieces, (-1, 2, 2))])
 
     def crossings(self, stroke: Stroke) -> int:
-        """Count how often a stroke crosses those drawn so far."""
-        points = np.array(flatten(stroke, _COARSE))
-        # Most pieces are far away; this saves the arithmetic.
+        """Count the crossings of a stroke with those of the set."""
+        points = np.array(flatten(stroke, _COARSE_STEPS))
+        # Most pieces are far away and need no arithmetic.
         (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
         (cx, cy), (dx, dy) = self.pieces.T.swapaxes(0, 1)
         near = (np.maximum(cx, dx) >= left) & (np.minimum(cx, dx) <= right)
@@ -650,29 +638,29 @@ def _routes(
     ends: _Ends,
     spans: Sequence[tuple[float, float]],
     rims: tuple[float, float],
-    turn: int,
+    number: int,
 ) -> list[_Route]:
-    """Return all routes to try, with their length as the cost; a detour costs more."""
+    """Return all candidate routes, with their length as the cost; a detour costs more."""
     routes: list[_Route] = []
     for sides, (start, end) in ends.items():
         strokes = [(stroke, 0.0) for stroke in _arcs(start, end, sides)]
-        detours = _detours(start, end, sides, spans, rims, turn)
-        for stroke, extra in strokes + [(stroke, _DETOUR_COST) for stroke in detours]:
+        detours = _detours(start, end, sides, spans, rims, number)
+        for stroke, cost in strokes + [(stroke, _DETOUR_COST) for stroke in detours]:
             points = flatten(stroke)
-            routes.append((_length(points) + extra, stroke, sides, points))
+            routes.append((_length(points) + cost, stroke, sides, points))
     return routes
 
 
-def _cheapest(routes: list[_Route], walls: FloatArray, drawn: _Drawn) -> _Route:
+def _cheapest(routes: list[_Route], walls: FloatArray, strokes: _StrokeSet) -> _Route:
     """Return the cheapest route that hits no box, by length and crossings."""
-    drawn.work += _WORK_PER_ROUTE * len(routes)
+    strokes.work += _WORK_PER_ROUTE * len(routes)
     best, cost = routes[0], inf
     for route in sorted(routes):
         length, stroke, _, points = route
         if length >= cost:
             break
         if not _hits(points, walls):
-            price = length + _CROSSING_COST * drawn.crossings(stroke)
+            price = length + _CROSSING_COST * strokes.crossings(stroke)
             if price < cost:
                 best, cost = route, price
     return best
@@ -690,9 +678,9 @@ def _distance(edge: Edge, boxes: Mapping[str, Box]) -> float:
     return dist((a.x, a.y), (b.x, b.y))
 
 
-def _slot(box: Box, side: int, taken: int, rightwards: bool) -> Point:
+def _slot(box: Box, side: int, used: int, rightwards: bool) -> Point:
     """Return the next free point on the top (-1) or bottom (1) of a box."""
-    shift = _SLOTS[taken % len(_SLOTS)]
+    shift = _SLOTS[used % len(_SLOTS)]
     return box.x + (shift if rightwards else -shift), box.top if side < 0 else box.bottom
 
 
@@ -702,23 +690,23 @@ def _arcs(
     """Yield arcs of several heights."""
     lean = 0.2 * (end[0] - start[0])
     drop = end[1] - start[1]
-    # Between sides that face each other a handle must not reach past the other end.
+    # Between facing sides a handle must not extend beyond the other end.
     facing = sides[0] != sides[1] and drop * sides[0] > 0
     for bow in (abs(drop) / 2,) if facing else bows:
         heights = [start[1] + sides[0] * bow, end[1] + sides[1] * bow]
         if sides[0] == sides[1]:
-            # Both handles at one height, else the arc would cut through the box that lies deeper.
+            # Both handles have one height, or the arc would cross the box that is further away.
             heights = [min(heights) if sides[0] < 0 else max(heights)] * 2
         yield _arc(start, (start[0] + lean, heights[0]), (end[0] - lean, heights[1]), end)
 
 
-def _arc(start: Point, one: Point, other: Point, end: Point) -> Stroke:
-    """Return a Bézier piece with handles `one` and `other`, between straight ends along them."""
-    first, final = _along(start, one), _along(end, other)
-    return (start, *line(start, first), one, other, final, *line(final, end))
+def _arc(start: Point, start_handle: Point, end_handle: Point, end: Point) -> Stroke:
+    """Return a Bézier piece between straight ends in the directions of its handles."""
+    first, final = _point_towards(start, start_handle), _point_towards(end, end_handle)
+    return (start, *line(start, first), start_handle, end_handle, final, *line(final, end))
 
 
-def _along(start: Point, towards: Point, length: float = STUB) -> Point:
+def _point_towards(start: Point, towards: Point, length: float = STUB) -> Point:
     """Return the point at distance `length` from `start`."""
     part = length / (dist(start, towards) or 1.0)
     return start[0] + part * (towards[0] - start[0]), start[1] + part * (towards[1] - start[1])
@@ -730,31 +718,37 @@ def _detours(
     sides: _Sides,
     spans: Sequence[tuple[float, float]],
     rims: tuple[float, float],
-    turn: int,
+    number: int,
 ) -> Iterator[Stroke]:
-    """Yield routes along the gaps between columns and past the rim; `turn` keeps them apart."""
-    aside = 0.5 * (turn % 5 - 2)
+    """Yield routes through the gaps between columns and around the graph.
+
+    The number of routes so far determines a shift, which separates routes in one gap.
+    """
+    shift = 0.5 * (number % 5 - 2)
     gaps = [spans[0][0] - 3.0]
     gaps += [(left[1] + right[0]) / 2 for left, right in pairwise(spans)]
     gaps += [spans[-1][1] + 3.0]
-    first, final = (start[0], start[1] + sides[0] * _AWAY), (end[0], end[1] + sides[1] * _AWAY)
-    for start_gap, end_gap in product(_beside(start, gaps), _beside(end, gaps)):
-        out, back = (start_gap + aside, first[1]), (end_gap + aside, final[1])
+    first, final = (
+        (start[0], start[1] + sides[0] * _DETOUR_DISTANCE),
+        (end[0], end[1] + sides[1] * _DETOUR_DISTANCE),
+    )
+    for start_gap, end_gap in product(_adjacent_gaps(start, gaps), _adjacent_gaps(end, gaps)):
+        out, back = (start_gap + shift, first[1]), (end_gap + shift, final[1])
         if start_gap == end_gap:
-            yield _rounded([start, first, out, back, final, end])
+            yield _rounded_polyline([start, first, out, back, final, end])
             continue
         for rim in rims:
-            over = [(out[0], rim + aside), (back[0], rim + aside)]
-            yield _rounded([start, first, out, *over, back, final, end])
+            over = [(out[0], rim + shift), (back[0], rim + shift)]
+            yield _rounded_polyline([start, first, out, *over, back, final, end])
 
 
-def _beside(point: Point, gaps: Sequence[float]) -> tuple[float, float]:
+def _adjacent_gaps(point: Point, gaps: Sequence[float]) -> tuple[float, float]:
     """Return the gaps to the left and right of a column."""
     i = bisect(gaps, point[0])
     return gaps[i - 1], gaps[i]
 
 
-def _rounded(corners: Sequence[Point]) -> Stroke:
+def _rounded_polyline(corners: Sequence[Point]) -> Stroke:
     """Return a stroke along a polyline with rounded corners and straight ends."""
     stroke = [corners[0]]
     ends = corners[0], corners[-1]
@@ -764,7 +758,7 @@ def _rounded(corners: Sequence[Point]) -> Stroke:
             for end in (before, after)
         )
         radius = min(_CORNER_RADIUS, *rooms)
-        enter, leave = _along(corner, before, radius), _along(corner, after, radius)
+        enter, leave = _point_towards(corner, before, radius), _point_towards(corner, after, radius)
         stroke += [*line(stroke[-1], enter), corner, corner, leave]
     return (*stroke, *line(stroke[-1], corners[-1]))
 
@@ -777,14 +771,14 @@ def _hits(points: Sequence[Point], walls: FloatArray) -> bool:
     """Return True if a polyline enters one of the rectangles (left, top, right, bottom)."""
     line = np.array(points)
     low, high = line.min(axis=0), line.max(axis=0)
-    # Most boxes are far away; this saves the arithmetic.
+    # Most boxes are far away and need no arithmetic.
     walls = walls[(walls[:, :2] < high).all(axis=1) & (low < walls[:, 2:]).all(axis=1)]
     if not len(walls):
         return False
     start, end = line[:-1, None], line[1:, None]
     near, far = walls[:, :2], walls[:, 2:]
     beside = (np.maximum(start, end) <= near) | (np.minimum(start, end) >= far)
-    # The part of each piece between left and right, and that between top and bottom.
+    # Part of each piece between left and right, and between top and bottom.
     step = np.where(start == end, 1e-200, end - start)
     limits = (near - start) / step, (far - start) / step
     enter, leave = np.minimum(*limits).max(axis=2), np.maximum(*limits).min(axis=2)

@@ -1,8 +1,8 @@
 """The picture of a problem: its causal graph, with the role of every variable in colour and shape.
 
-`picture` computes what is drawn: a shape for every variable and every edge, with its style and its
-style classes. `dowise.plotting.svg` writes the shapes for web pages, `dowise.plotting.figures` with
-matplotlib to files.
+`picture` computes a shape for every variable and every edge, with its style and its style classes.
+`dowise.plotting.svg` writes the shapes for web pages, `dowise.plotting.figures` with matplotlib to
+files.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dowise.problem.problem import Problem, Role
 
 EDGE_COLOUR, HIDDEN_COLOUR, SUSPECTED_COLOUR = "#3b4252", "#7b4b94", "#d6006e"
 SWATCH_WIDTH, SWATCH_HEIGHT = 2.2, 1.3  # em; a sample in the legend
-_DOUBTFUL_STRENGTH = 0.72  # share of the colour of a doubtful edge; the rest is the paper's white
-_MIN_STRENGTH = 0.3  # the same for an edge of probability 0
+_DOUBTFUL_STRENGTH = 0.72  # share of the colour of a doubtful edge when mixed with white
+_MIN_STRENGTH = 0.3  # that share for an edge of probability 0
 _DASHED, _DOTTED = (4.0, 2.4), (1.0, 2.0)
 _EDGE_WIDTH, _MIN_EDGE_WIDTH, _MAX_EDGE_WIDTH = 1.4, 0.7, 2.6  # points
 _HEAD_LENGTH, _HEAD_WIDTH = 0.68, 0.5
@@ -70,7 +70,7 @@ VARIABLE_STYLES: Mapping[str, VariableStyle] = {
 
 @dataclass(frozen=True, slots=True)
 class VariableShape:
-    """A box with the role of its variable."""
+    """Box with the role of its variable."""
 
     name: str
     role: Role
@@ -88,7 +88,7 @@ class VariableShape:
 
     @property
     def outlines(self) -> list[Outline]:
-        """The outline, and the one inside it if the role has two."""
+        """The outline, and a second one inside it if the role has a double outline."""
         insets = (0.0, _INSET) if self.style.is_double else (0.0,)
         return [_outline(self.box, self.style.corners, inset) for inset in insets]
 
@@ -111,10 +111,10 @@ class EdgeStyle:
 
 @dataclass(frozen=True, slots=True)
 class EdgeShape:
-    """A stroke with one arrowhead or two.
+    """Stroke with one arrowhead or two.
 
-    `probability` is that of the edge, if it is known. A suspected edge is one that the graph lacks
-    and that is not drawn as doubtful.
+    `probability` is that of the edge, if known. A suspected edge is not in the graph and not drawn
+    as doubtful.
     """
 
     name: EdgeName
@@ -125,7 +125,7 @@ class EdgeShape:
 
     @property
     def style(self) -> EdgeStyle:
-        """Style by kind; the likelier an edge with a probability, the thicker and darker."""
+        """Style by kind; an edge with a higher probability is thicker and darker."""
         is_bidirected = self.name.is_bidirected
         colour = HIDDEN_COLOUR if is_bidirected else EDGE_COLOUR
         style = EdgeStyle(
@@ -157,9 +157,9 @@ class EdgeShape:
 
     @property
     def line_and_heads(self) -> tuple[Stroke, list[list[Point]]]:
-        """The line, which stops inside the heads, and the triangles of the heads.
+        """The line and the triangles of the heads.
 
-        The blunt end of a line would show beside the sharp tip of its head.
+        The line ends inside the heads, or its blunt end would show beside the sharp tip of a head.
         """
         points, heads = list(self.stroke), []
         for tip, inner in ((-1, -4), (0, 3))[: 2 if self.name.is_bidirected else 1]:
@@ -329,7 +329,7 @@ def _outline(box: Box, corners: Literal["round", "square", "cut"], inset: float)
     left, right = box.left + inset, box.right - inset
     top, bottom = box.top + inset, box.bottom - inset
     r = max(_CORNER - inset, 0.1)
-    # For each corner: where its rounding starts, the corner, where the rounding ends.
+    # Start of the rounding, corner, and end of the rounding.
     turns = [
         ((left, top + r), (left, top), (left + r, top)),
         ((right - r, top), (right, top), (right, top + r)),

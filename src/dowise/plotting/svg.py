@@ -1,8 +1,8 @@
 """SVG writer for web pages, without matplotlib.
 
-The markup has no colours and no inline styles, so it may be part of a page whose
-Content-Security-Policy forbids them. Style classes say what a shape is; the page's style sheet says
-how that looks in light and dark themes and in print. Every name is escaped.
+The markup has no colours and no inline styles, so it can be part of a page whose
+Content-Security-Policy forbids them. Shapes have style classes, and the style sheet of the page
+defines their look in light and dark themes and in print. Every name is escaped.
 
 >>> from dowise import load_problem
 >>> from dowise.plotting import picture
@@ -42,10 +42,10 @@ _MARGIN = 0.6
 _OUTLINE_WIDTH = 1.5  # points
 _HALF_CAPITAL = 0.36
 _LABEL_SIZE, _LABEL_HEIGHT, _LABEL_PADDING = 0.75, 0.9, 0.15
-_MIN_DASH_WIDTH = 1.2  # points; the dashes of a thinner line would look like one line
+_MIN_DASH_WIDTH = 1.2  # points; dashes of a thinner line would look continuous
 _HIT_WIDTH = 0.9  # em; width of an edge for a pointer
 _MIN_OPACITY = 0.45  # of an edge of probability 0, which must still be visible
-# A wider picture can't be read at the width of a phone, or of a screen.
+# Wider pictures are not readable at the width of a phone, or of a screen.
 _WIDE, _VAST = 48.0, 90.0
 _VAST_EM = 10.0
 _ATTRIBUTE = re.compile(r"[A-Za-z_][\w.:-]*", re.ASCII)
@@ -67,9 +67,10 @@ class LegendEntry:
 def inline_svg(
     picture: GraphPicture, link_of: LinkOf | None = None, label: str | None = None
 ) -> str:
-    """Return the picture as an <svg> element; the same picture gives the same text.
+    """Return the picture as an <svg> element; equal pictures have equal texts.
 
-    Without `link_of` it is an image, with it a group of links. `label` is its accessible name.
+    With `link_of` the element is a group of links, otherwise an image. `label` is its accessible
+    name.
     """
     left, top, right, bottom = picture.layout.bounds
     width, height = right - left + 2 * _MARGIN, bottom - top + 2 * _MARGIN
@@ -93,7 +94,7 @@ def inline_svg(
         "font-size": _number(1.0),
         "text-anchor": "middle",
     }
-    # Labels are above all lines; screen readers get them from the titles of the edges.
+    # Labels are above all lines. Screen readers use the titles of the edges instead.
     labels = _element("g", {"aria-hidden": "true"}, map(_edge_label, picture.edges))
     elements = [
         *map(_edge, picture.edges),
@@ -170,7 +171,7 @@ def _edge(edge: EdgeShape) -> str:
 
 
 def _line_and_heads(edge: EdgeShape) -> str:
-    """Write the line and its heads, which fade together: a head must not show the line below."""
+    """Write the line and its heads in a group that fades as a whole, so that lines don't show."""
     (points, heads), style = edge.line_and_heads, edge.style
     line = {"class": "edge-line", "d": _path(points), "stroke-width": _number(style.width, _POINT)}
     if style.dashes:
@@ -187,7 +188,7 @@ def _line_and_heads(edge: EdgeShape) -> str:
 
 
 def _edge_label(edge: EdgeShape) -> str:
-    """Write the label of an edge, if it has one, on a background of its own."""
+    """Write the label of an edge, if it has one, on a background."""
     text = edge.style.label or "!" * edge.is_suspected
     if not text:
         return ""
@@ -225,7 +226,7 @@ def _element(name: str, attributes: Mapping[str, str], content: Iterable[str] = 
 
 
 def _value(text: str) -> str:
-    """Escape the value of an attribute so that it reads back as far as XML allows."""
+    """Escape the value of an attribute; characters that XML forbids are replaced."""
     valid = _INVALID_CHARACTER.sub("\ufffd", text)
     return re.sub("[\t\n\r]", lambda match: f"&#{ord(match[0])};", escape(valid))
 
@@ -235,8 +236,8 @@ def _text(text: str) -> str:
 
 
 def _path(stroke: Iterable[Point]) -> str:
-    start, *rest = stroke
-    return f"M{_points([start])} C{_points(rest)}"
+    start, *curves = stroke
+    return f"M{_points([start])} C{_points(curves)}"
 
 
 def _points(points: Iterable[Point]) -> str:
