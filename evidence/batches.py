@@ -1,12 +1,12 @@
-"""Batches: what does it cost to decide ten times before the first outcome is known?
+"""Cost of batches: deciding ten times before the first outcome is known.
 
     python evidence/batches.py [--quick] [--trials 200]
 
 500 rounds of task1 and task3 in worlds drawn from the prior, one at a time or ten at a time by
-`decide_many`. Within a trial everybody meets the same world, contexts and chances. The question
-is what ten at a time cost `ids`, `ts` and `ucb`, and whether `ids` loses less if it imagines
-outcomes than if it does not. (With 200 worlds: no more than an eighth on average, in no case by two
-standard errors; and that imagining helps is not shown.)
+`decide_many`. Within a trial all policies face the same world, contexts and random numbers. The
+questions are what batches of ten cost `ids`, `ts` and `ucb`, and whether fantasies reduce the
+regret of `ids`. (With 200 worlds: batches cost at most an eighth on average, in no case by two
+standard errors, and an effect of fantasies is not shown.)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PLAYERS = {
 
 
 def world_of(problem: str, trial: int) -> Environment:
-    """The world of a trial."""
+    """Return the world of a trial."""
     world = make_environment(problem, np.random.default_rng([21, trial]))
     assert isinstance(world, Environment)
     return world
@@ -43,33 +43,38 @@ def world_of(problem: str, trial: int) -> Environment:
 def regret(
     world: Environment, name: str, size: int, imagines: bool, trial: int, horizon: int = HORIZON
 ) -> tuple[float, float]:
-    """What so many rounds cost; and the different pairs of arm and context in batches, a round."""
+    """Return the regret, and the number of distinct (arm, context) pairs in batches per round."""
     problem = world.problem
     policy = make_policy(name, problem)
     assert isinstance(policy, Policy)
-    own, total, kinds = np.random.default_rng([22, trial]), 0.0, 0
-    seen = np.random.default_rng([23, trial])
-    contexts = [world.draw_context(seen) for _ in range(horizon)]
+    policy_rng, total, kinds = np.random.default_rng([22, trial]), 0.0, 0
+    context_rng = np.random.default_rng([23, trial])
+    contexts = [world.draw_context(context_rng) for _ in range(horizon)]
     for start in range(0, horizon, size):
         batch = contexts[start : start + size]
         if imagines:
-            decisions = policy.decide_many(batch, own)
+            decisions = policy.decide_many(batch, policy_rng)
         else:
-            decisions = Policy.decide_many(policy, batch, own)
+            decisions = Policy.decide_many(policy, batch, policy_rng)
         kinds += len(
-            {(one.arm, *context.items()) for one, context in zip(decisions, batch, strict=True)}
+            {
+                (decision.arm, *context.items())
+                for decision, context in zip(decisions, batch, strict=True)
+            }
         )
         outcomes = []
-        for t, (one, context) in enumerate(zip(decisions, batch, strict=True), start):
-            total += world.regret(one.arm, context)
-            outcomes.append(world.play(one.arm, context, np.random.default_rng([24, trial, t])))
-        for one, outcome in zip(decisions, outcomes, strict=True):
-            policy.observe(one.arm, outcome)
+        for t, (decision, context) in enumerate(zip(decisions, batch, strict=True), start):
+            total += world.regret(decision.arm, context)
+            outcomes.append(
+                world.play(decision.arm, context, np.random.default_rng([24, trial, t]))
+            )
+        for decision, outcome in zip(decisions, outcomes, strict=True):
+            policy.observe(decision.arm, outcome)
     return total, kinds / horizon
 
 
 def table(problem: str, trials: int, horizon: int = HORIZON) -> list[str]:
-    """A Markdown table of all players."""
+    """Return a Markdown table of all policies."""
     worlds, base = [world_of(problem, trial) for trial in range(trials)], None
     lines = [
         f"## {problem}", "",
@@ -78,40 +83,40 @@ def table(problem: str, trials: int, horizon: int = HORIZON) -> list[str]:
         "|---|---|---|---|---|",
     ]  # fmt: skip
     for label, (name, size, imagines) in PLAYERS.items():
-        found = np.array(
+        results = np.array(
             [regret(world, name, size, imagines, i, horizon) for i, world in enumerate(worlds)]
         )
-        costs, scale = found[:, 0], np.sqrt(trials)
+        costs, scale = results[:, 0], np.sqrt(trials)
         base = costs if size == 1 else base
         more = costs - base
         lines.append(
             f"| {label} | {costs.mean():.2f} ± {costs.std() / scale:.2f} "
             f"| {np.quantile(costs, 0.95):.1f} "
             f"| {f'{more.mean():+.2f} ± {more.std() / scale:.2f}' if size > 1 else ''} "
-            f"| {f'{size * found[:, 1].mean():.2f}' if size > 1 else ''} |"
+            f"| {f'{size * results[:, 1].mean():.2f}' if size > 1 else ''} |"
         )
         print(lines[-1], flush=True)
     return lines
 
 
 def main() -> None:
-    """Run it, and write the tables down."""
+    """Run the simulations and write the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few worlds, nothing written")
     parser.add_argument("--trials", type=int, default=200)
-    given = parser.parse_args()
-    if given.quick:
+    options = parser.parse_args()
+    if options.quick:
         for problem in PROBLEMS:
             table(problem, 5, 100)
         return
-    tables = "\n\n".join("\n".join(table(problem, given.trials)) for problem in PROBLEMS)
+    tables = "\n\n".join("\n".join(table(problem, options.trials)) for problem in PROBLEMS)
     arms = ", ".join(f"{len(load_problem(name).arms)} in {name}" for name in PROBLEMS)
     text = (
-        f"# Batches of ten\n\n{given.trials} worlds of each problem, {HORIZON} rounds, one at a "
+        f"# Batches of ten\n\n{options.trials} worlds of each problem, {HORIZON} rounds, one at a "
         f"time or {SIZE} at a time: the outcomes of a batch are learned after its last decision. "
         "Regret is the worlds' own; differences are paired. The last column: how many different "
         f"pairs of arm and context the ten decisions of a batch have. Arms: {arms}.\n\n"
-        f"    python evidence/batches.py --trials {given.trials}\n\n{tables}\n"
+        f"    python evidence/batches.py --trials {options.trials}\n\n{tables}\n"
     )
     (RESULTS / "batches.md").write_text(text, encoding="utf-8")
 

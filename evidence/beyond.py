@@ -1,16 +1,16 @@
-"""Which policy do we recommend? `best` against the paper's IDS, and against Thompson Sampling.
+"""The recommended policy: `best` against the IDS of the paper and against Thompson Sampling.
 
     python evidence/beyond.py [--trials 400] [--panels task1 …]
 
 Worlds are drawn from the prior on the paper's four tasks, its three kinds of random graphs, asia
 and child. Policies are compared by expected regret (docs/simulations.md), in pairs, tails by true
 regret.
-The bar, set before the run and with seeds that no choice was made by:
+The goals, set before the run, with seeds that were not used for any choice:
 
-- over the nine panels together, each counted alike, `best` has at least 6 % less expected regret
-  than `ids` (N = 1000) at T = 500 and 8 % at T = 1000, both significant at 5 %;
+- over the nine panels together, with equal weights, `best` has at least 6 % less expected regret
+  baseline `ids` (N = 1000) at T = 500 and 8 % at T = 1000, both significant at 5 %;
 - on no panel is it significantly above `ids` (paired, 5 %, Holm over the panels);
-- at T = 5000, on the tasks and asia, it is on none significantly above `ts` (the same).
+- at T = 5000, on the tasks and asia, it is on none significantly above `ts` (by the same test).
 """
 
 from __future__ import annotations
@@ -37,59 +37,61 @@ LONG_PANELS = (*TASKS, "asia")
 POLICIES = ("ids", "ts", "best")
 SHORT, HORIZON, LONG = 500, 1000, 5000
 SEED, LONG_SEED = 4001, 4002
-LEAST = {SHORT: 6.0, HORIZON: 8.0}  # per cent below ids
+MIN_REDUCTION = {SHORT: 6.0, HORIZON: 8.0}  # per cent below ids
 ALPHA = 0.05
 
 
-def race(panels, horizon, trials, seed, out, workers):
-    """Rows of panel, policy, trial, round, regret, expected; every 500th round."""
+def simulate_policies(panels, horizon, trials, seed, out, workers):
+    """Return rows of panel, policy, trial, round, regret and expected for every 500th round."""
     with progress_bars() as show:
         result = simulate(
             panels, POLICIES, horizon=horizon, trials=trials, seed=seed, out=out, workers=workers,
             every=min(SHORT, horizon), expected=True,
-            progress=lambda done, total: show(f"{horizon} rounds", done, total),
+            progress=lambda finished, total: show(f"{horizon} rounds", finished, total),
         )  # fmt: skip
     return result.frame()
 
 
-def at(frame, panel, policy, rounds, measure):
-    """What each trial has cost after so many rounds."""
+def values_at(frame, panel, policy, rounds, measure):
+    """Return the measure of every trial after this number of rounds."""
     rows = frame[
         (frame["problem"] == panel) & (frame["policy"] == policy) & (frame["round"] == rounds)
     ]
     return rows.sort_values("trial")[measure].to_numpy()
 
 
-def compared(frame, panel, policy, than, rounds):
-    """Per cent of the other's mean: the paired difference, its standard error, and P(above 0)."""
-    own, other = (at(frame, panel, name, rounds, "expected") for name in (policy, than))
-    paired = 100 * (own - other) / other.mean()
+def compare_pair(frame, panel, policy, baseline, rounds):
+    """Return the paired difference in per cent of the baseline, its error, and its p-value."""
+    regrets, baseline_regrets = (
+        values_at(frame, panel, name, rounds, "expected") for name in (policy, baseline)
+    )
+    paired = 100 * (regrets - baseline_regrets) / baseline_regrets.mean()
     error = paired.std(ddof=1) / np.sqrt(len(paired))
-    # One-sided: how surprising it is, if it is not above. Where they play alike nothing is.
+    # One-sided; policies that play alike have no error.
     above = float(stats.t.sf(paired.mean() / error, len(paired) - 1)) if error else 1.0
     return {"per_cent": float(paired.mean()), "error": float(error), "p_above": above}
 
 
-def holm(chances):
-    """Which of several hypotheses are rejected, in their order (Holm 1979)."""
-    order, rejected = np.argsort(chances), np.zeros(len(chances), dtype=bool)
+def holm(p_values):
+    """Return True for each hypothesis that is rejected (Holm 1979)."""
+    order, rejected = np.argsort(p_values), np.zeros(len(p_values), dtype=bool)
     for k, i in enumerate(order):
-        if chances[i] > ALPHA / 2 / (len(chances) - k):  # two-sided 5 %: half of it above
+        if p_values[i] > ALPHA / 2 / (len(p_values) - k):  # two-sided 5 %: half of it above
             break
         rejected[i] = True
     return rejected.tolist()
 
 
 def together(parts):
-    """The mean over panels, each counted alike, with its error and 95 % interval."""
+    """Return the mean over panels with equal weights, its error, and its upper 95 % limit."""
     mean = float(np.mean([part["per_cent"] for part in parts]))
     error = float(np.sqrt(np.sum([part["error"] ** 2 for part in parts])) / len(parts))
     return {"per_cent": mean, "error": error, "high": mean + 1.96 * error}
 
 
-def judged(frame, panels, policy, than, rounds):
-    """Every panel, which of them are significantly above, and all together."""
-    parts = {panel: compared(frame, panel, policy, than, rounds) for panel in panels}
+def compare(frame, panels, policy, baseline, rounds):
+    """Compare two policies on every panel and over all panels."""
+    parts = {panel: compare_pair(frame, panel, policy, baseline, rounds) for panel in panels}
     above = holm([part["p_above"] for part in parts.values()])
     for part, is_above in zip(parts.values(), above, strict=True):
         part["above"] = is_above
@@ -97,12 +99,12 @@ def judged(frame, panels, policy, than, rounds):
 
 
 def figures(frame, panels, rounds):
-    """A table of means, and of the tail of the true regret."""
+    """Return a table of means and of the tail of the true regret."""
     rows = []
     for panel in panels:
         for policy in POLICIES:
-            expected = at(frame, panel, policy, rounds, "expected")
-            true = at(frame, panel, policy, rounds, "regret")
+            expected = values_at(frame, panel, policy, rounds, "expected")
+            true = values_at(frame, panel, policy, rounds, "regret")
             error = expected.std(ddof=1) / np.sqrt(len(expected))
             rows.append((
                 panel, policy, f"{expected.mean():.2f} ± {error:.2f}", f"{true.mean():.2f}",
@@ -112,35 +114,35 @@ def figures(frame, panels, rounds):
     return table(head, rows)
 
 
-def differences(found, than):
-    """A table of paired differences."""
+def differences(results, baseline):
+    """Return a table of paired differences."""
     rows = [
         (panel, f"{part['per_cent']:+.1f} ± {part['error']:.1f}", "yes" if part["above"] else "no")
-        for panel, part in found["panels"].items()
+        for panel, part in results["panels"].items()
     ]
-    all_of = found["together"]
-    rows.append(("**together**", f"**{all_of['per_cent']:+.1f} ± {all_of['error']:.1f}**", ""))
-    return table(("worlds", f"less {than}, %", "significantly above"), rows)
+    total = results["together"]
+    rows.append(("**together**", f"**{total['per_cent']:+.1f} ± {total['error']:.1f}**", ""))
+    return table(("worlds", f"less {baseline}, %", "significantly above"), rows)
 
 
-def verdicts(found):
-    """The bar, line by line."""
+def verdicts(results):
+    """Return the goals, and True for those that hold."""
     lines = []
-    for rounds, least in LEAST.items():
-        part = found[str(rounds)]["together"]
-        holds = part["per_cent"] <= -least and part["high"] < 0
-        lines.append((f"at least {least:g} % below ids over all panels, T = {rounds}", holds))
-        above = [name for name, own in found[str(rounds)]["panels"].items() if own["above"]]
+    for rounds, reduction in MIN_REDUCTION.items():
+        part = results[str(rounds)]["together"]
+        holds = part["per_cent"] <= -reduction and part["high"] < 0
+        lines.append((f"at least {reduction:g} % below ids over all panels, T = {rounds}", holds))
+        above = [name for name, part in results[str(rounds)]["panels"].items() if part["above"]]
         lines.append((f"on no panel significantly above ids, T = {rounds}", not above))
-    if str(LONG) in found:
-        above = [name for name, own in found[str(LONG)]["panels"].items() if own["above"]]
+    if str(LONG) in results:
+        above = [name for name, part in results[str(LONG)]["panels"].items() if part["above"]]
         lines.append((f"on none significantly above ts, T = {LONG}", not above))
     return lines
 
 
-def page(found, frames, command):
-    """All of it, for people."""
-    rows = [(line, "holds" if holds else "**does not hold**") for line, holds in verdicts(found)]
+def report(results, frames, command):
+    """Return the report."""
+    rows = [(line, "holds" if holds else "**does not hold**") for line, holds in verdicts(results)]
     parts = [
         heading(1, "What we recommend"),
         "`best` is `commit-kg` with up to twelve arms and `ids` with more. "
@@ -149,64 +151,70 @@ def page(found, frames, command):
         table(("the bar", ""), rows),
     ]
     for rounds, (frame, panels) in frames.items():
-        than = "ts" if rounds == LONG else "ids"
+        baseline = "ts" if rounds == LONG else "ids"
         trials = frame["trial"].nunique()
         parts += [
-            heading(2, f"T = {rounds}, {trials} worlds each, against {than}"),
-            differences(found[str(rounds)], than),
+            heading(2, f"T = {rounds}, {trials} worlds each, against {baseline}"),
+            differences(results[str(rounds)], baseline),
             figures(frame, panels, rounds),
         ]
     return "\n\n".join(parts) + "\n"
 
 
-def draw(found, path):
-    """The differences with their 95 % intervals, one row a panel."""
+def draw(results, path):
+    """Draw the differences with their 95 % intervals, a row per panel."""
     from matplotlib.figure import Figure
 
-    parts = [(t, "ts" if t == LONG else "ids") for t in (SHORT, HORIZON, LONG) if str(t) in found]
+    parts = [(t, "ts" if t == LONG else "ids") for t in (SHORT, HORIZON, LONG) if str(t) in results]
     figure = Figure(figsize=(9.5, 3.6), layout="constrained")
-    for axes, (rounds, than) in zip(figure.subplots(1, len(parts)), parts, strict=True):
-        panels = found[str(rounds)]["panels"]
-        rows = [*panels.values(), found[str(rounds)]["together"]]
-        places = np.arange(len(rows))[::-1]
+    for axes, (rounds, baseline) in zip(figure.subplots(1, len(parts)), parts, strict=True):
+        panels = results[str(rounds)]["panels"]
+        rows = [*panels.values(), results[str(rounds)]["together"]]
+        positions = np.arange(len(rows))[::-1]
         colours = ["#0072b2"] * len(panels) + ["#d55e00"]
-        for y, row, colour in zip(places, rows, colours, strict=True):
+        for y, row, colour in zip(positions, rows, colours, strict=True):
             width = 1.96 * row["error"]
             axes.errorbar(row["per_cent"], y, xerr=width, fmt="o", color=colour, capsize=3)
         axes.axvline(0, color="0.6", linewidth=1)
-        axes.set_yticks(places, [*panels, "together"])
-        axes.set_xlabel(f"% of the expected regret of {than}")
-        axes.set_title(f"best less {than}, T = {rounds}", fontsize=10)
+        axes.set_yticks(positions, [*panels, "together"])
+        axes.set_xlabel(f"% of the expected regret of {baseline}")
+        axes.set_title(f"best less {baseline}, T = {rounds}", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
 
 
 def main(arguments=None):
-    """Race, and write down what came out."""
+    """Run the simulations and write the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--trials", type=int, default=400)
     parser.add_argument("--panels", nargs="+", choices=PANELS, default=PANELS, metavar="PANEL")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--runs", type=Path, default=HERE.parent / "out" / "evidence" / "beyond")
     parser.add_argument("--results", type=Path, default=HERE / "results")
-    parser.add_argument("--picture", type=Path, help="draw the differences here, too")
-    given = parser.parse_args(arguments)
-    trials = max(given.trials, 400)  # `make evidence` asks for 200 of everything
-    frame = race(given.panels, HORIZON, trials, SEED, given.runs / "short", given.workers)
-    found = {str(t): judged(frame, given.panels, "best", "ids", t) for t in (SHORT, HORIZON)}
-    frames = dict.fromkeys((SHORT, HORIZON), (frame, given.panels))
-    panels = [panel for panel in LONG_PANELS if panel in given.panels]
+    parser.add_argument("--picture", type=Path, help="also draw the differences to this file")
+    options = parser.parse_args(arguments)
+    trials = max(options.trials, 400)  # `make evidence` asks for 200 of everything
+    frame = simulate_policies(
+        options.panels, HORIZON, trials, SEED, options.runs / "short", options.workers
+    )
+    results = {str(t): compare(frame, options.panels, "best", "ids", t) for t in (SHORT, HORIZON)}
+    frames = dict.fromkeys((SHORT, HORIZON), (frame, options.panels))
+    panels = [panel for panel in LONG_PANELS if panel in options.panels]
     if panels:
-        long = race(panels, LONG, trials // 2, LONG_SEED, given.runs / "long", given.workers)
-        found[str(LONG)] = judged(long, panels, "best", "ts", LONG)
+        long = simulate_policies(
+            panels, LONG, trials // 2, LONG_SEED, options.runs / "long", options.workers
+        )
+        results[str(LONG)] = compare(long, panels, "best", "ts", LONG)
         frames[LONG] = long, panels
     command = f"python evidence/beyond.py --trials {trials}"
-    command += "" if tuple(given.panels) == PANELS else f" --panels {' '.join(given.panels)}"
-    given.results.mkdir(parents=True, exist_ok=True)
-    write_text(given.results / "beyond.md", page(found, frames, command))
-    write_text(given.results / "beyond.json", json.dumps({"command": command, **found}, indent=1))
-    if given.picture is not None and len(found) > 1:
-        draw(found, given.picture)
+    command += "" if tuple(options.panels) == PANELS else f" --panels {' '.join(options.panels)}"
+    options.results.mkdir(parents=True, exist_ok=True)
+    write_text(options.results / "beyond.md", report(results, frames, command))
+    write_text(
+        options.results / "beyond.json", json.dumps({"command": command, **results}, indent=1)
+    )
+    if options.picture is not None and len(results) > 1:
+        draw(results, options.picture)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Do certificates hold as often as they say, and does the bound that they add up to hold?
+"""Coverage of certificates, and the bound that is their sum.
 
     python evidence/certificate.py [--quick] [--trials 400]
 
 Coverage: in beliefs taken from runs of `certified-ids`, each round of which makes fresh draws, how
-often is Δ(π) − λg(π), from a million draws, above a certificate that may fail 1 time in 20? The
-proof (docs/certificate.md) says at most that often. The bound: Σ cert_t of so many runs at
-δ' = 0.05, N = 1000 and T = 500 beside the paper's bounds, and what these runs, `ids` and `ts` did
-cost in the same worlds.
+often is Δ(π) − λg(π), from a million draws, above a certificate that may fail 1 time in 20? By the
+proof (docs/certificate.md), at most that often. The bound: Σ cert_t of the trials at δ' = 0.05,
+N = 1000 and T = 500 beside the bounds of the paper, and the regret of these runs, of `ids` and of
+`ts` in the same worlds.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ NOMINAL = 0.05
 
 
 def beliefs(problem: Problem, worlds: int) -> list[tuple[dict[str, str], Belief]]:
-    """Contexts and beliefs along runs in so many worlds."""
-    found = []
+    """Return contexts and beliefs along runs in several worlds."""
+    states = []
     for seed in range(worlds):
         rng = np.random.default_rng([11, seed])
         world = make_environment(problem, rng)
@@ -44,14 +44,14 @@ def beliefs(problem: Problem, worlds: int) -> list[tuple[dict[str, str], Belief]
         for t in range(max(TIMES) + 1):
             context = world.draw_context(rng)
             if t in TIMES:
-                found.append((context, policy.belief.copy()))
+                states.append((context, policy.belief.copy()))
             arm = policy.decide(context, rng).arm
             policy.observe(arm, world.play(arm, context, rng))
-    return found
+    return states
 
 
 def failures(problem: Problem, worlds: int, repeats: int, exact: int = 1_000_000) -> np.ndarray:
-    """For each belief how often, of so many rounds, the certificate was too small."""
+    """Return, for each belief, the share of rounds in which the certificate was too small."""
     failed = []
     for seed, (context, belief) in enumerate(beliefs(problem, worlds)):
         rng = np.random.default_rng([12, seed])
@@ -61,14 +61,16 @@ def failures(problem: Problem, worlds: int, repeats: int, exact: int = 1_000_000
             problem, horizon=1, delta=NOMINAL, lam=CertifiedSampling(problem, horizon=HORIZON).lam,
             belief=belief,
         )  # fmt: skip
-        own = truth.delta - policy.lam * truth.gain
+        exact_values = truth.delta - policy.lam * truth.gain
         rounds = [policy.certify(codes, arms, rng) for _ in range(repeats)]
-        failed.append(np.mean([c.action.distribution(len(arms)) @ own > c.bound for c in rounds]))
+        failed.append(
+            np.mean([c.action.distribution(len(arms)) @ exact_values > c.bound for c in rounds])
+        )
     return np.array(failed)
 
 
 def regrets(problem: Problem, policy: str, trials: int) -> np.ndarray:
-    """What a policy costs in the worlds of the bound."""
+    """Return the regrets of a policy in the worlds of the bound."""
     worlds = random_worlds(problem, WorldOptions(edges="prior"))
     return np.array(
         [
@@ -81,24 +83,24 @@ def regrets(problem: Problem, policy: str, trials: int) -> np.ndarray:
 
 
 def bound_of(name: str, trials: int) -> dict[str, float]:
-    """The bounds of a problem, and what was lost."""
+    """Return the bounds of a problem, and the regrets of policies."""
     problem = load_problem(name)
-    found = bounds(problem, HORIZON, samples=200_000, seed=SEED, certify=True, trials=trials)
-    assert found.certified is not None
-    lost = {"certified-ids": found.certified.regrets}
+    result = bounds(problem, HORIZON, samples=200_000, seed=SEED, certify=True, trials=trials)
+    assert result.certified is not None
+    lost = {"certified-ids": result.certified.regrets}
     lost |= {policy: regrets(problem, policy, trials) for policy in ("ids", "ts")}
-    values = found.as_dict()
-    kept = ("theorem_2", "corollary_2", "certified_bound", "certified_mean", "certified_share")
-    figures = {key: values[key] for key in (*kept, "certified_lam")}
-    for policy, own in lost.items():
-        figures[policy] = float(own.mean())
-        figures[f"{policy} ±"] = float(own.std(ddof=1) / np.sqrt(trials))
-        figures[f"{policy} 95 %"] = float(np.quantile(own, 0.95))
+    values = result.as_dict()
+    names = ("theorem_2", "corollary_2", "certified_bound", "certified_mean", "certified_share")
+    figures = {key: values[key] for key in (*names, "certified_lam")}
+    for policy, values_of_policy in lost.items():
+        figures[policy] = float(values_of_policy.mean())
+        figures[f"{policy} ±"] = float(values_of_policy.std(ddof=1) / np.sqrt(trials))
+        figures[f"{policy} 95 %"] = float(np.quantile(values_of_policy, 0.95))
     return figures
 
 
 def tables(trials: int, worlds: int, repeats: int) -> tuple[str, dict[str, dict[str, float]]]:
-    """Both tables in Markdown, and the figures."""
+    """Return both tables in Markdown, and the figures."""
     cover = ["| problem | beliefs | rounds | too small, of the 5 % allowed | in the worst belief |"]
     cover.append("|---|---|---|---|---|")
     bound = ["| | Theorem 2 | Corollary 2 | **certified**, upper limit | mean | rounds certified |"
@@ -111,38 +113,38 @@ def tables(trials: int, worlds: int, repeats: int) -> tuple[str, dict[str, dict[
             f"| {name} | {len(failed)} | {len(failed) * repeats:,} | {100 * failed.mean():.2f} % | "
             f"{100 * failed.max():.0f} % |"
         )
-        own = figures[name] = bound_of(name, trials)
+        row = figures[name] = bound_of(name, trials)
         lost = " | ".join(
-            f"{own[p]:.2f} ± {own[f'{p} ±']:.2f} ({own[f'{p} 95 %']:.0f})"
+            f"{row[p]:.2f} ± {row[f'{p} ±']:.2f} ({row[f'{p} 95 %']:.0f})"
             for p in ("certified-ids", "ids", "ts")
         )
         bound.append(
-            f"| {name} | {'∞' if own['theorem_2'] == 'inf' else own['theorem_2']} | "
-            f"{own['corollary_2']:.1f} | **{own['certified_bound']:.1f}** | "
-            f"{own['certified_mean']:.1f} | {100 * own['certified_share']:.1f} % | "
-            f"{own['certified_lam']:.2f} | {lost} |"
+            f"| {name} | {'∞' if row['theorem_2'] == 'inf' else row['theorem_2']} | "
+            f"{row['corollary_2']:.1f} | **{row['certified_bound']:.1f}** | "
+            f"{row['certified_mean']:.1f} | {100 * row['certified_share']:.1f} % | "
+            f"{row['certified_lam']:.2f} | {lost} |"
         )
-        own["too small"] = float(failed.mean())
+        row["too small"] = float(failed.mean())
         print(cover[-1], bound[-1], sep="\n", flush=True)
     return "\n".join(cover) + "\n\n" + "\n".join(bound), figures
 
 
 def main() -> None:
-    """Run it, and write the tables down."""
+    """Run the simulations and write the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few worlds, nothing written")
     parser.add_argument("--trials", type=int, default=400)
-    given = parser.parse_args()
-    if given.quick:
+    options = parser.parse_args()
+    if options.quick:
         tables(10, 1, 20)
         return
-    found, figures = tables(given.trials, 9, REPEATS)
+    text_of_tables, figures = tables(options.trials, 9, REPEATS)
     text = (
         "# Certificates\n\n"
         "How often a certificate that may fail 1 time in 20 is below Δ(π) − λg(π), and the bounds "
-        f"on the regret after {HORIZON} rounds with N = 1000, δ' = 0.05, over {given.trials} "
+        f"on the regret after {HORIZON} rounds with N = 1000, δ' = 0.05, over {options.trials} "
         "worlds; what policies did cost there with ± standard error (95th percentile).\n\n"
-        f"    python evidence/certificate.py --trials {given.trials}\n\n{found}\n"
+        f"    python evidence/certificate.py --trials {options.trials}\n\n{text_of_tables}\n"
     )
     (RESULTS / "certificate.md").write_text(text, encoding="utf-8")
     page = json.dumps(figures, indent=1, sort_keys=True) + "\n"

@@ -200,22 +200,22 @@ def summary(found: FloatArray) -> list[str]:
 
 
 def main() -> None:
-    """Run it, and write the table down."""
+    """Run the simulations and write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few worlds, nothing written")
     parser.add_argument("--trials", type=int, default=100)
-    given = parser.parse_args()
-    if given.quick:
+    options = parser.parse_args()
+    if options.quick:
         table(5, 200)
         return
     text = (
         "# What another policy would have earned: coverage of 90 % intervals\n\n"
-        f"{given.trials} worlds each; doubly robust estimates; shares in per cent, with a standard "
-        f"error of {30 / given.trials**0.5:.1f} where they are 90. At all looks: at "
+        f"{options.trials} worlds each; doubly robust estimates; shares in per cent, with a "
+        f"standard error of {30 / options.trials**0.5:.1f} where they are 90. At all looks: at "
         f"all of {LOOKS}, evenly spaced. Never played: the mean share of the target's choices that "
         "had probability 0; where a world has any, there is no normal approximation.\n\n"
-        f"    python evidence/evaluation.py --trials {given.trials}\n\n"
-        f"{table(given.trials, ROUNDS)}\n"
+        f"    python evidence/evaluation.py --trials {options.trials}\n\n"
+        f"{table(options.trials, ROUNDS)}\n"
     )
     write_text(HERE / "results" / "evaluation.md", text)
 

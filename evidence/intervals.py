@@ -1,11 +1,11 @@
-"""Do 90 % intervals hold the truth nine times in ten where common causes are hidden?
+"""Coverage of 90 % intervals with hidden common causes.
 
     python evidence/intervals.py [--quick] [--trials 400]
 
-Worlds come from the prior of `make_environment`: every bidirected edge is a hidden cause of its
-own, all rows are Dirichlet(1). Arms are played at random. After so many records the 90 % interval
-of each arm's mean reward (`Belief.reward_intervals`) holds the true mean, or not. The model is
-wider than the prior of the worlds (docs/hidden.md), so that 90 % is what is aimed at, not a
+Worlds come from the prior of `make_environment`: every bidirected edge is a separate hidden
+cause, all rows are Dirichlet(1). Arms are played at random. After several numbers of records, the
+90 % interval of each arm's mean reward (`Belief.reward_intervals`) covers the true mean or not. The
+model is wider than the prior of the worlds (docs/hidden.md), so that 90 % is a goal and not a
 theorem; the claim is 85 to 95 % at every number of records.
 """
 
@@ -33,13 +33,13 @@ CASES = {
 
 
 def coverage(problem: Problem, worlds: int, times: tuple[int, ...], sure: bool) -> np.ndarray:
-    """The share of intervals that hold the truth after so many records, over worlds and arms."""
+    """Return the share of intervals that cover the truth: (worlds, numbers of records)."""
     if sure:
         problem = Problem(
             problem.drawn, problem.reward, problem.context, problem.non_manipulable,
             problem.domains, edge_prior=1,
         )  # fmt: skip
-    held = np.zeros((worlds, len(times)))
+    covered = np.zeros((worlds, len(times)))
     for seed in range(worlds):
         rng = np.random.default_rng([7, seed])
         world = make_environment(problem, rng)
@@ -51,20 +51,21 @@ def coverage(problem: Problem, worlds: int, times: tuple[int, ...], sure: bool) 
             if n in times:
                 low, high = belief.reward_intervals(context, 0.9, 2000, seed).T
                 means = world.means(context)
-                held[seed, times.index(n)] = ((low <= means) & (means <= high)).mean()
-    return held
+                covered[seed, times.index(n)] = ((low <= means) & (means <= high)).mean()
+    return covered
 
 
 def table(worlds: int, times: tuple[int, ...]) -> str:
-    """A Markdown table of all cases."""
+    """Return a Markdown table of all cases."""
     lines = [f"| graph | edges | {' | '.join(f'n = {n}' for n in times)} |"]
     lines.append("|---|---|" + "---|" * len(times))
     for name, problem in CASES.items():
         for sure in (False, True):
-            held = coverage(problem, worlds, times, sure)
-            error = held.std(axis=0) / np.sqrt(worlds)
+            covered = coverage(problem, worlds, times, sure)
+            error = covered.std(axis=0) / np.sqrt(worlds)
             cells = [
-                f"{100 * m:.1f} ± {100 * e:.1f}" for m, e in zip(held.mean(0), error, strict=True)
+                f"{100 * m:.1f} ± {100 * e:.1f}"
+                for m, e in zip(covered.mean(0), error, strict=True)
             ]
             kind = "certain" if sure else "there with .9"
             lines.append(f"| {name} | {kind} | {' | '.join(cells)} |")
@@ -73,20 +74,20 @@ def table(worlds: int, times: tuple[int, ...]) -> str:
 
 
 def main() -> None:
-    """Run it, and write the table down."""
+    """Run the simulations and write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few worlds, nothing written")
     parser.add_argument("--trials", type=int, default=400)
-    given = parser.parse_args()
-    if given.quick:
+    options = parser.parse_args()
+    if options.quick:
         table(20, TIMES[:3])
         return
-    found = table(given.trials, TIMES)
+    rows = table(options.trials, TIMES)
     text = (
         "# Coverage of 90 % intervals with hidden causes\n\n"
-        f"{given.trials} worlds each, in percent, "
+        f"{options.trials} worlds each, in percent, "
         "± standard error over worlds.\n\n    python evidence/intervals.py "
-        f"--trials {given.trials}\n\n{found}\n"
+        f"--trials {options.trials}\n\n{rows}\n"
     )
     (RESULTS / "intervals.md").write_text(text, encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Kill -9 at random moments, with two writers at work: is everything there that was acknowledged?
+"""Durability under kill -9 at random moments, with two concurrent writers.
 
     python evidence/kills.py [--kills 200] [--seed 0]
 
@@ -43,17 +43,17 @@ def main():
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--trials", type=int, help="as --kills, for make evidence")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    kills = given.trials or given.kills
+    options = parser.parse_args()
+    kills = options.trials or options.kills
     lines = ["# Kill -9 at random moments", "", f"`python evidence/kills.py --kills {kills}`", ""]
     with tempfile.TemporaryDirectory() as folder:
-        lines.append(report("SQLite", Path(folder) / "ward.db", Path(folder), kills, given.seed))
+        lines.append(report("SQLite", Path(folder) / "ward.db", Path(folder), kills, options.seed))
     with running_server() as server, tempfile.TemporaryDirectory() as folder:
         if server is None:
             lines.append(f"- PostgreSQL: not tried, {LACKING}")
         else:
             url = server.url(server.new_database())
-            lines.append(report("PostgreSQL", url, Path(folder), kills, given.seed))
+            lines.append(report("PostgreSQL", url, Path(folder), kills, options.seed))
     write_text(HERE / "results" / "kills.md", "\n".join(lines) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Many arms and slow learning: is `commit-kg` by itself any better than `ids` there?
+"""Many arms and slow learning: `commit-kg` against `ids`.
 
     python evidence/many_arms.py [--trials 200] [--quick]
 
@@ -12,7 +12,7 @@ import argparse
 import os
 from pathlib import Path
 
-from beyond import compared
+from beyond import compare_pair
 
 from dowise import simulate
 from dowise._core.files import write_text
@@ -26,42 +26,42 @@ POLICIES = ("ids", "ts", "commit-kg")
 
 
 def rows_of(panel, rounds, trials, runs, workers):
-    """A row of the table for each length of the race."""
+    """Return a row of the table for each number of rounds."""
     with progress_bars() as show:
         result = simulate(
             [panel], POLICIES, horizon=max(rounds), trials=trials, seed=SEED, workers=workers,
             out=None if runs is None else runs / panel, every=min(rounds), expected=True,
-            progress=lambda done, total: show(panel, done, total),
+            progress=lambda finished, total: show(panel, finished, total),
         )  # fmt: skip
     frame = result.frame()
-    found = []
+    rows = []
     for t in rounds:
-        shares = [compared(frame, panel, policy, "ids", t) for policy in POLICIES[1:]]
-        shown = [f"{own['per_cent']:+.1f} ± {own['error']:.1f}" for own in shares]
-        found.append((panel, str(t), *shown))
-    return found
+        shares = [compare_pair(frame, panel, policy, "ids", t) for policy in POLICIES[1:]]
+        cells = [f"{share['per_cent']:+.1f} ± {share['error']:.1f}" for share in shares]
+        rows.append((panel, str(t), *cells))
+    return rows
 
 
 def main(arguments=None):
-    """Race, and write down what came out."""
+    """Run the simulations and write the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--quick", action="store_true", help="few worlds, nothing written")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     head = ("worlds", "T", "ts less ids, %", "commit-kg less ids, %")
-    if given.quick:
+    if options.quick:
         return rows_of("child", (40,), 10, None, 1)
     runs = HERE.parent / "out" / "evidence" / "many_arms"
     rows = [
         row
         for panel, rounds in PANELS.items()
-        for row in rows_of(panel, rounds, given.trials, runs, given.workers)
+        for row in rows_of(panel, rounds, options.trials, runs, options.workers)
     ]
     page = "\n\n".join([
         heading(1, "Many arms, slow learning"),
-        f"{given.trials} worlds each, expected regret, paired, ± a standard error: "
-        f"`python evidence/many_arms.py --trials {given.trials}`.",
+        f"{options.trials} worlds each, expected regret, paired, ± a standard error: "
+        f"`python evidence/many_arms.py --trials {options.trials}`.",
         table(head, rows),
     ])  # fmt: skip
     write_text(HERE / "results" / "many_arms.md", page + "\n")

@@ -281,9 +281,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few worlds, printed and not kept")
     parser.add_argument("--trials", type=int, default=200, help="half as many as worlds")
-    given = parser.parse_args()
-    text = page(10 if given.quick else given.trials)
-    if given.quick:
+    options = parser.parse_args()
+    text = page(10 if options.quick else options.trials)
+    if options.quick:
         sys.stdout.write(text)
     else:
         write_text(HERE / "results" / "monitor.md", text)

@@ -1,4 +1,4 @@
-"""What the soft graph costs `ts` where the graph is right: many worlds, because it is little.
+"""Cost of a soft graph for `ts` if the graph is right: many worlds, because it is small.
 
     python evidence/soft_cost.py [--trials 200]
 
@@ -23,9 +23,9 @@ HORIZON, SEEDS = 1000, range(4)
 
 
 def lost(seed: int, worlds: int, workers: int) -> np.ndarray:
-    """(policies, worlds): the regret of `ts` as drawn, and on the soft graph."""
-    own = load_problem("task2")
-    roles = own.graph, own.reward, own.context, own.non_manipulable, own.domains
+    """Return the regret of `ts` with the graph as drawn and with the soft graph."""
+    task = load_problem("task2")
+    roles = task.graph, task.reward, task.context, task.non_manipulable, task.domains
     entries = [On(Problem(*roles), "ts", "drawn"), On(Problem(*roles, soft=0.1), "ts", "soft")]
     result = simulate(
         [Problem(*roles, arms="all", name="task2")], entries, HORIZON, worlds, seed,
@@ -36,20 +36,20 @@ def lost(seed: int, worlds: int, workers: int) -> np.ndarray:
 
 
 def main() -> None:
-    """Run it, and write the table down."""
+    """Run the simulations and write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--trials", type=int, default=200, help="an eighth of the worlds")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    given = parser.parse_args()
-    each = [lost(seed, 2 * given.trials, given.workers) for seed in SEEDS]
+    options = parser.parse_args()
+    by_seed = [lost(seed, 2 * options.trials, options.workers) for seed in SEEDS]
     lines = [
         "# What the soft graph costs where the graph is right", "",
-        f"Task 2, {HORIZON} rounds of `ts`, {2 * given.trials} worlds a seed, ± standard error.",
+        f"Task 2, {HORIZON} rounds of `ts`, {2 * options.trials} worlds a seed, ± standard error.",
         "",
-        f"    python evidence/soft_cost.py --trials {given.trials}", "",
+        f"    python evidence/soft_cost.py --trials {options.trials}", "",
         "| seed | as drawn | soft | soft less drawn, paired |", "|---|---|---|---|",
     ]  # fmt: skip
-    rows = {**dict(enumerate(each)), "all": np.concatenate(each, axis=1)}
+    rows = {**dict(enumerate(by_seed)), "all": np.concatenate(by_seed, axis=1)}
     for name, (drawn, soft) in rows.items():
         cells = [f"{x.mean():.2f} ± {x.std(ddof=1) / len(x) ** 0.5:.2f}" for x in (drawn, soft)]
         more = soft - drawn

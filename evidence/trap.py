@@ -1,8 +1,8 @@
-"""The trap: what is seen says the opposite of what doing does. Who gets out of it?
+"""The trap: observations point in the opposite direction of interventions.
 
     python evidence/trap.py [--quick] [--trials 200]
 
-X -> Y; X <-> Y. Worlds are drawn from the prior until what is seen and what doing does point in
+X -> Y; X <-> Y. Worlds are drawn from the prior until observations and interventions point in
 opposite directions, each by a tenth at least. A thousand records without intervention come first,
 then 500 rounds. The claim: with the hidden cause drawn as usual (there with .9) `ts` and `ids` cost
 no more than `bernoulli-ts`, which takes such records for plays of do(), within two standard errors.
@@ -34,31 +34,31 @@ PLAYERS = {
 
 
 def is_trap(world: Environment) -> bool:
-    """Whether seeing X = 1 and doing it point in opposite directions."""
+    """Return True if observing X = 1 and setting it point in opposite directions."""
     cpts = world.cpts
     (cause,) = world.hidden
     x = cpts["X"]  # axes: cause, X
     y = cpts["Y"]  # axes: cause, X, Y (parents in the order of names)
     joint = cpts[cause][:, None] * x
-    seen = (joint * y[..., 1]).sum(axis=0) / joint.sum(axis=0)
+    observed = (joint * y[..., 1]).sum(axis=0) / joint.sum(axis=0)
     _, low, high = world.means()
-    return bool((seen[1] - seen[0]) * (high - low) < 0 and min(
-        abs(seen[1] - seen[0]), abs(high - low)) > GAP)  # fmt: skip
+    return bool((observed[1] - observed[0]) * (high - low) < 0 and min(
+        abs(observed[1] - observed[0]), abs(high - low)) > GAP)  # fmt: skip
 
 
 def traps(count: int) -> list[Environment]:
-    """So many of them, the first that the seeds give."""
-    found, seed = [], 0
-    while len(found) < count:
+    """Return the first worlds of this kind by their seeds."""
+    worlds, seed = [], 0
+    while len(worlds) < count:
         world = make_environment(TRUTH, np.random.default_rng([11, seed]), strong=True)
         seed += 1
         if is_trap(world):
-            found.append(world)
-    return found
+            worlds.append(world)
+    return worlds
 
 
 def regret(world: Environment, name: str, problem: Problem, seed: int) -> float:
-    """What 500 rounds cost after a thousand records that nobody intervened in."""
+    """Return the regret of 500 rounds after a thousand records without intervention."""
     rng, total = np.random.default_rng([12, seed]), 0.0
     policy = make_policy(name, problem)
     for _ in range(RECORDS):
@@ -71,7 +71,7 @@ def regret(world: Environment, name: str, problem: Problem, seed: int) -> float:
 
 
 def table(count: int) -> str:
-    """A Markdown table of all players."""
+    """Return a Markdown table of all policies."""
     worlds = traps(count)
     lines = ["| policy | regret ± standard error | less bernoulli-ts, paired |", "|---|---|---|"]
     base = None
@@ -89,18 +89,18 @@ def table(count: int) -> str:
 
 
 def main() -> None:
-    """Run it, and write the table down."""
+    """Run the simulations and write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few worlds, nothing written")
     parser.add_argument("--trials", type=int, default=200)
-    given = parser.parse_args()
-    if given.quick:
+    options = parser.parse_args()
+    if options.quick:
         table(10)
         return
     text = (
-        f"# The trap\n\n{given.trials} worlds, {RECORDS} records without intervention, then "
-        f"{HORIZON} rounds.\n\n    python evidence/trap.py --trials {given.trials}\n\n"
-        f"{table(given.trials)}\n"
+        f"# The trap\n\n{options.trials} worlds, {RECORDS} records without intervention, then "
+        f"{HORIZON} rounds.\n\n    python evidence/trap.py --trials {options.trials}\n\n"
+        f"{table(options.trials)}\n"
     )
     (RESULTS / "trap.md").write_text(text, encoding="utf-8")
 

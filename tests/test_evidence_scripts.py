@@ -1,4 +1,7 @@
-"""Short, seeded versions of what `make evidence` shows at length."""
+"""Short, seeded versions of the measurements of `make evidence`.
+
+The seeds are fixed, so the tests pass always or never; the probabilities are those of other seeds.
+"""
 
 import importlib.util
 from pathlib import Path
@@ -9,7 +12,7 @@ import pytest
 EVIDENCE = Path(__file__).parents[1] / "evidence"
 
 
-def script(name):
+def load_script(name):
     spec = importlib.util.spec_from_file_location(f"evidence_{name}", EVIDENCE / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -18,79 +21,72 @@ def script(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["instrument", "task 2 with X1↔Y", "two causes, three values"])
-def test_intervals_hold_the_truth(name):
-    """85 to 95 % after every number of records; seeded, so it always passes or never.
-
-    With other seeds a mean of 90 % would fall out by 3 standard errors of 100 worlds, 1 in 370.
-    """
-    intervals = script("intervals")
-    held = intervals.coverage(intervals.CASES[name], 100, (30, 100, 300), sure=False)
-    slack = 3 * held.std(axis=0) / np.sqrt(len(held))
-    assert (held.mean(axis=0) > 0.85 - slack).all()
-    assert (held.mean(axis=0) < 0.95 + slack).all()
-    assert held.mean() > 0.87  # and not by slack alone
+def test_coverage_of_intervals(name):
+    """85 to 95 % after every number of records; a mean of 90 % fails by 3 standard errors of 100
+    worlds with probability 1 in 370."""
+    intervals = load_script("intervals")
+    covered = intervals.coverage(intervals.CASES[name], 100, (30, 100, 300), sure=False)
+    tolerance = 3 * covered.std(axis=0) / np.sqrt(len(covered))
+    assert (covered.mean(axis=0) > 0.85 - tolerance).all()
+    assert (covered.mean(axis=0) < 0.95 + tolerance).all()
+    assert covered.mean() > 0.87  # not by the tolerance alone
 
 
 @pytest.mark.slow
-def test_nobody_is_caught_in_the_trap_but_who_lacks_the_edge():
-    """At .9 no worse than bernoulli-ts, within 3 standard errors (1 in 740); else far worse."""
-    trap = script("trap")
+def test_hidden_causes_protect_against_the_trap():
+    """No worse than bernoulli-ts, by 3 standard errors (1 in 740); without the edge far worse."""
+    trap = load_script("trap")
     worlds = trap.traps(25)
-    lost = {
+    regrets = {
         label: np.array([trap.regret(w, *trap.PLAYERS[label], i) for i, w in enumerate(worlds)])
         for label in ("bernoulli-ts", "ts", "ids", "ts, edge not drawn")
     }
     for label in ("ts", "ids"):
-        more = lost[label] - lost["bernoulli-ts"]
-        assert more.mean() < 3 * more.std() / np.sqrt(len(more))
-    assert lost["ts, edge not drawn"].mean() > 3 * lost["ts"].mean()
+        difference = regrets[label] - regrets["bernoulli-ts"]
+        assert difference.mean() < 3 * difference.std() / np.sqrt(len(difference))
+    assert regrets["ts, edge not drawn"].mean() > 3 * regrets["ts"].mean()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ids", "ts", "ucb"])
-def test_ten_at_a_time_cost_little_more_than_one_at_a_time(name):
-    """At most a quarter more in 100 rounds of task 1; 3 standard errors of 30 worlds, 1 in 740."""
-    batches = script("batches")
+def test_batches_of_ten_cost_at_most_a_quarter_more(name):
+    """100 rounds of task 1, by 3 standard errors of 30 worlds (1 in 740)."""
+    batches = load_script("batches")
     worlds = [batches.world_of("task1", trial) for trial in range(30)]
 
-    def lost(size):
+    def regrets(size):
         return np.array(
             [batches.regret(w, name, size, True, i, 100)[0] for i, w in enumerate(worlds)]
         )
 
-    one, ten = lost(1), lost(10)
-    more = ten - 1.25 * one
-    assert more.mean() < 3 * more.std() / np.sqrt(30)
+    difference = regrets(10) - 1.25 * regrets(1)
+    assert difference.mean() < 3 * difference.std() / np.sqrt(30)
 
 
 @pytest.mark.slow
-def test_best_loses_less_than_the_papers_ids():
-    """60 worlds of task 1, 300 rounds, paired; seeded, so it always passes or never.
-
-    With other seeds −15 % ± 5 would come out above −2 % once in 200.
-    """
-    beyond = script("beyond")
-    frame = beyond.race(("task1",), 300, 60, 7, None, 1)
-    found = beyond.judged(frame, ("task1",), "best", "ids", 300)
-    assert found["together"]["per_cent"] < -2
-    assert not found["panels"]["task1"]["above"]
+def test_best_has_less_regret_than_the_papers_ids():
+    """60 worlds of task 1, 300 rounds, paired; −15 % ± 5 is above −2 % once in 200."""
+    beyond = load_script("beyond")
+    frame = beyond.simulate_policies(("task1",), 300, 60, 7, None, 1)
+    comparison = beyond.compare(frame, ("task1",), "best", "ids", 300)
+    assert comparison["together"]["per_cent"] < -2
+    assert not comparison["panels"]["task1"]["above"]
     assert "best" in beyond.figures(frame, ("task1",), 300)
 
 
-def test_the_bar_is_judged_as_it_says():
-    """Holm's procedure by hand, a bar that is missed, and policies that play alike."""
-    beyond = script("beyond")
+def test_verdicts_of_beyond():
+    """Holm's procedure, a missed goal, and policies with equal regret."""
+    beyond = load_script("beyond")
     assert beyond.holm([0.001, 0.2, 0.012]) == [True, False, True]
     assert beyond.holm([0.02, 0.001, 0.03]) == [False, True, False]
     assert beyond.holm([0.03, 0.03]) == [False, False]
     panels = {"task1": {"per_cent": -5.0, "error": 1.0, "above": False}}
     together = beyond.together(list(panels.values()))
-    found = {str(t): {"panels": panels, "together": together} for t in (500, 1000)}
-    assert [holds for _, holds in beyond.verdicts(found)] == [False, True, False, True]
+    results = {str(t): {"panels": panels, "together": together} for t in (500, 1000)}
+    assert [holds for _, holds in beyond.verdicts(results)] == [False, True, False, True]
 
 
-def test_many_arms_are_raced(monkeypatch):
-    """The script runs; of ten worlds nothing is concluded."""
+def test_many_arms_runs(monkeypatch):
     monkeypatch.syspath_prepend(str(EVIDENCE))
-    ((panel, rounds, *shares),) = script("many_arms").main(["--quick"])
+    ((panel, rounds, *shares),) = load_script("many_arms").main(["--quick"])
     assert (panel, rounds) == ("child", "40") and all(" ± " in share for share in shares)

@@ -1,6 +1,4 @@
-"""The picture for web pages: well-formed whatever the names are, without styles, and readable."""
-
-from __future__ import annotations
+"""Pictures for web pages: well-formed for any names, without styles, and accessible."""
 
 import re
 import subprocess
@@ -43,7 +41,7 @@ SHOP = Problem(
 )
 
 
-def shop():
+def shop_picture():
     edges = {"Weather -> Sales": 0.125, "Price <-> Sales": 1.0}
     return picture(SHOP, edges, ["Shelf -> Sales", "Season <-> Staff"])
 
@@ -53,7 +51,7 @@ def parsed(drawn, link_of=None):
 
 
 def edges_of(root):
-    """Every edge by its title."""
+    """Return all edges by their titles."""
     return {
         group.find(f"{SVG}title").text: group
         for group in root.iter(f"{SVG}g")
@@ -74,30 +72,29 @@ def hostile_problem(names):
     return Problem(graph, effect, name=names[-1])
 
 
-def test_hostile_names_are_text_and_nothing_else():
+def test_hostile_names_are_only_text():
     drawn = picture(hostile_problem(HOSTILE))
     root = parsed(drawn, lambda name: {"href": "#", "data-variable": name})
-    assert {element.tag.removeprefix(SVG) for element in root.iter()} == {
-        "svg", "g", "a", "title", "path", "text",
-    }  # fmt: skip
-    written = [element.text for element in root.iter(f"{SVG}text")]
-    for name in HOSTILE[:-1]:
-        assert name in written
-    assert "a b c d" in written
-    kept = [element.get("data-variable") for element in root.iter(f"{SVG}a")]
-    # What XML has no way to say is replaced, the rest reads back as it was.
-    assert sorted(kept) == sorted([*HOSTILE[:-1], "a\nb\tc\ufffdd\ufffd\ufffd\ufffd"])
+    tags = {element.tag.removeprefix(SVG) for element in root.iter()}
+    assert tags == {"svg", "g", "a", "title", "path", "text"}
+    texts = [element.text for element in root.iter(f"{SVG}text")]
+    assert {*HOSTILE[:-1], "a b c d"} <= {*texts}
+    attributes = [element.get("data-variable") for element in root.iter(f"{SVG}a")]
+    # Characters that XML forbids are replaced.
+    assert sorted(attributes) == sorted([*HOSTILE[:-1], "a\nb\tc\ufffdd\ufffd\ufffd\ufffd"])
 
 
 names_strategy = st.lists(
     st.text(st.characters(codec=None), min_size=1, max_size=12).filter(str.strip),
-    min_size=2, max_size=4, unique=True,
-)  # fmt: skip
+    min_size=2,
+    max_size=4,
+    unique=True,
+)
 
 
 @examples(150)
 @given(names_strategy)
-def test_any_name_gives_a_well_formed_text(names):
+def test_any_names_give_well_formed_xml(names):
     drawn = picture(hostile_problem(names))
     root = parsed(drawn, lambda name: {"href": f"?{name}", "data-variable": name})
     assert len(list(root.iter(f"{SVG}a"))) == len(names)
@@ -107,7 +104,7 @@ def test_any_name_gives_a_well_formed_text(names):
 
 @examples(40)
 @given(cases(marked=True))
-def test_every_variable_and_every_edge_is_drawn_once(case):
+def test_variables_and_edges_are_drawn_once(case):
     graph, reward, context, hidden = case
     drawn = picture(Problem(graph, reward, context, hidden))
     root = parsed(drawn)
@@ -116,30 +113,28 @@ def test_every_variable_and_every_edge_is_drawn_once(case):
     assert len(edges_of(root)) == len(graph.edge_texts)
 
 
-# -- what may stand in it -----------------------------------------------------------------------
+# -- markup -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["healthcare", "alarm", "task3"])
-def test_nothing_in_it_is_a_style_a_script_or_an_id(name):
+def test_markup_has_no_styles_scripts_or_ids(name):
     text = inline_svg(picture(load_problem(name)), lambda name: {"href": f"#{name}"})
     root = ElementTree.fromstring(text)
     attributes = {key for element in root.iter() for key in element.attrib}
-    assert attributes <= {
-        "aria-hidden", "aria-label", "class", "d", "fill", "font-size", "height", "href", "opacity",
-        "role", "rx", "stroke-dasharray", "stroke-width", "text-anchor", "viewBox", "width", "x",
-        "y",
-    }  # fmt: skip
+    drawing = "d fill font-size height opacity rx stroke-dasharray stroke-width text-anchor"
+    other = "aria-hidden aria-label class href role viewBox width x y"
+    assert attributes <= {*drawing.split(), *other.split()}
     assert not re.search("#[0-9a-f]{6}|rgb", text)
 
 
-def test_the_style_sheet_knows_every_class():
+def test_style_sheet_has_every_class():
     classes = set()
-    for drawn in (shop(), picture(load_problem("alarm"))):
-        texts = [inline_svg(drawn, lambda _: {"href": "#"}), *(one.sample for one in legend(drawn))]
-        classes |= {c for text in texts for own in re.findall('class="([^"]*)"', text)
-                    for c in own.split()}  # fmt: skip
+    for drawn in (shop_picture(), picture(load_problem("alarm"))):
+        samples = [entry.sample for entry in legend(drawn)]
+        text = " ".join([inline_svg(drawn, lambda _: {"href": "#"}), *samples])
+        classes |= {c for value in re.findall('class="([^"]*)"', text) for c in value.split()}
     sheet = SHEET.read_text(encoding="utf-8")
-    # What is manipulable, a plain arrow and a doubtful one look as variables and edges do.
+    # These have the look of variables and edges in general.
     plain = {"role-manipulable", "edge-arrow", "edge-doubtful"}
     assert classes - plain <= set(re.findall(r"\.([a-z_-]+)", sheet))
     assert plain <= classes
@@ -147,30 +142,29 @@ def test_the_style_sheet_knows_every_class():
 
 
 def themes():
-    """The colours of the style sheet by name, in light and in dark."""
+    """Return the colours of the style sheet by name, in the light and the dark theme."""
     sheet = SHEET.read_text(encoding="utf-8")
-    light, rest = sheet.split("@media screen and (prefers-color-scheme: dark)")
-    dark = rest.partition("/* --")[0]
+    light, remainder = sheet.split("@media screen and (prefers-color-scheme: dark)")
+    dark = remainder.partition("/* --")[0]
     return [
         dict(re.findall(r"--graph-([a-z-]+):[^;]*?#([0-9a-f]{6})", block))
         for block in (light, dark)
     ]
 
 
-def contrast(one, other):
-    """The ratio of WCAG 2: 4.5 for text, 3 for what is drawn."""
+def contrast(first, second):
+    """Return the contrast ratio of WCAG 2, which must be 4.5 for text and 3 for graphics."""
 
     def brightness(colour):
         parts = [int(colour[i : i + 2], 16) / 255 for i in (0, 2, 4)]
         linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    low, high = sorted((brightness(one), brightness(other)))
+    low, high = sorted((brightness(first), brightness(second)))
     return (high + 0.05) / (low + 0.05)
 
 
-def test_in_both_themes_everything_stands_out():
-    """Checkers of pages do not see the colours of what is drawn."""
+def test_contrast_is_sufficient_in_both_themes():
     light, dark = themes()
     assert {*light} == {*dark}
     for theme in (light, dark):
@@ -182,12 +176,12 @@ def test_in_both_themes_everything_stands_out():
         assert contrast(theme["focus"], theme["paper"]) >= 3
 
 
-def test_the_same_picture_gives_the_same_text():
-    assert inline_svg(shop()) == inline_svg(shop())
-    assert inline_svg(shop()) != inline_svg(picture(SHOP))
+def test_equal_pictures_have_equal_texts():
+    assert inline_svg(shop_picture()) == inline_svg(shop_picture())
+    assert inline_svg(shop_picture()) != inline_svg(picture(SHOP))
 
 
-def test_it_needs_no_drawing_library():
+def test_matplotlib_is_not_required():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from dowise import load_problem\n"
@@ -203,7 +197,7 @@ def test_it_needs_no_drawing_library():
 
 
 def outlines(root):
-    """What each variable's outline is made of."""
+    """Return the path commands of each variable's outlines, and True for dashed ones."""
     return {
         group.find(f"{SVG}text").text: [
             (re.sub("[^A-Z]", "", path.get("d")), path.get("stroke-dasharray") is not None)
@@ -214,24 +208,26 @@ def outlines(root):
     }
 
 
-def test_roles_differ_in_class_and_in_outline():
-    root = parsed(shop())
-    found = outlines(root)
-    assert found["Price"] == [("MQLQLQLQZ", False)]
-    assert found["Weather"] == [("MLLLZ", True)]
-    assert found["Season"] == [("MLLLLLLLZ", False)]
-    assert found["Sales"] == [("MQLQLQLQZ", False)] * 2
-    classes = {g.find(f"{SVG}text").text: g.get("class") for g in root.iter(f"{SVG}g")
-               if g.get("class", "").startswith("variable")}  # fmt: skip
+def test_roles_have_classes_and_outlines():
+    root = parsed(shop_picture())
+    by_name = outlines(root)
+    assert by_name["Price"] == [("MQLQLQLQZ", False)]
+    assert by_name["Weather"] == [("MLLLZ", True)]
+    assert by_name["Season"] == [("MLLLLLLLZ", False)]
+    assert by_name["Sales"] == [("MQLQLQLQZ", False)] * 2
+    classes = {
+        group.find(f"{SVG}text").text: group.get("class")
+        for group in root.iter(f"{SVG}g")
+        if group.get("class", "").startswith("variable")
+    }
+    roles = {"Sales": "reward", "Season": "context", "Weather": "non_manipulable"}
     assert classes == {
-        "Price": "variable role-manipulable", "Sales": "variable role-reward",
-        "Season": "variable role-context", "Shelf": "variable role-manipulable",
-        "Staff": "variable role-manipulable", "Weather": "variable role-non_manipulable",
-    }  # fmt: skip
+        name: f"variable role-{roles.get(name, 'manipulable')}" for name in SHOP.graph.variables
+    }
 
 
-def test_the_legend_has_what_occurs_with_a_sample_of_each():
-    entries = legend(shop())
+def test_legend_has_a_sample_of_each_entry():
+    entries = legend(shop_picture())
     assert [(entry.key, entry.label) for entry in entries] == [
         ("manipulable", "manipulable"),
         ("non_manipulable", "non-manipulable"),
@@ -255,43 +251,47 @@ def test_the_legend_has_what_occurs_with_a_sample_of_each():
 # -- links --------------------------------------------------------------------------------------
 
 
-def test_without_links_it_is_an_image_and_with_them_a_group():
-    image, group = parsed(shop()), parsed(shop(), lambda _: {"href": "#"})
+def test_picture_is_an_image_or_a_group_of_links():
+    image, group = parsed(shop_picture()), parsed(shop_picture(), lambda _: {"href": "#"})
     assert image.get("role") == "img" and group.get("role") == "group"
     assert image.get("aria-label") == "Causal graph of shop: 6 variables, 11 edges"
-    labelled = inline_svg(shop(), label='Of "ward" & <7>')
+    labelled = inline_svg(shop_picture(), label='Of "ward" & <7>')
     assert ElementTree.fromstring(labelled).get("aria-label") == 'Of "ward" & <7>'
     assert not list(image.iter(f"{SVG}a"))
 
 
-def test_a_variable_is_a_link_with_the_attributes_that_the_page_gives():
-    root = parsed(shop(), lambda name: {"href": f"?variable={name}", "hx-get": f"/f/{name}&x"})
+def test_links_have_the_attributes_of_the_page():
+    root = parsed(
+        shop_picture(), lambda name: {"href": f"?variable={name}", "hx-get": f"/f/{name}&x"}
+    )
     sales = next(a for a in root.iter(f"{SVG}a") if a.get("href") == "?variable=Sales")
     assert sales.get("hx-get") == "/f/Sales&x"
     assert sales.get("aria-label") == "Sales, reward"
-    assert sales.get("tabindex") is None  # a link needs none
-    own = parsed(shop(), lambda name: {"href": "#", "aria-label": f"the factor of {name}"})
-    assert "the factor of Shelf" in [a.get("aria-label") for a in own.iter(f"{SVG}a")]
+    assert sales.get("tabindex") is None
+    labelled = parsed(
+        shop_picture(), lambda name: {"href": "#", "aria-label": f"the factor of {name}"}
+    )
+    assert "the factor of Shelf" in [a.get("aria-label") for a in labelled.iter(f"{SVG}a")]
 
 
-def test_without_an_address_it_is_a_button_that_the_keyboard_reaches():
-    root = parsed(shop(), lambda name: {"data-variable": name})
+def test_links_without_an_address_are_buttons():
+    root = parsed(shop_picture(), lambda name: {"data-variable": name})
     buttons = [g for g in root.iter(f"{SVG}g") if g.get("role") == "button"]
     assert [b.get("tabindex") for b in buttons] == ["0"] * 6
     assert {b.get("data-variable") for b in buttons} == {*SHOP.graph.variables}
 
 
 @pytest.mark.parametrize("name", ["style", "class", "on click", "x><script", ""])
-def test_attributes_that_would_break_it_are_refused(name):
+def test_invalid_attributes_are_rejected(name):
     with raises_code("invalid-input", repr(name)):
-        inline_svg(shop(), lambda _: {name: "1"})
+        inline_svg(shop_picture(), lambda _: {name: "1"})
 
 
 # -- edges --------------------------------------------------------------------------------------
 
 
-def test_edges_say_what_they_are_and_how_likely():
-    assert {*edges_of(parsed(shop()))} == {
+def test_edges_have_titles_and_labels():
+    assert {*edges_of(parsed(shop_picture()))} == {
         "Price -> Sales",
         "Season -> Price",
         "Season -> Sales",
@@ -304,47 +304,49 @@ def test_edges_say_what_they_are_and_how_likely():
         "Shelf -> Sales, suspected: the graph lacks it",
         "Season <-> Staff, hidden common cause, suspected: the graph lacks it",
     }
-    words = [e.text for e in parsed(shop()).iter(f"{SVG}text") if e.get("class") == "edge-label"]
+    words = [
+        e.text for e in parsed(shop_picture()).iter(f"{SVG}text") if e.get("class") == "edge-label"
+    ]
     assert sorted(words) == ["!", "!", "100 %", "12 %", "?"]
 
 
 @pytest.mark.parametrize(
-    ("chance", "words"), [(0.0, "0 %"), (0.001, "<1 %"), (0.994, "99 %"), (0.999, ">99 %")]
+    ("probability", "text"), [(0.0, "0 %"), (0.001, "<1 %"), (0.994, "99 %"), (0.999, ">99 %")]
 )
-def test_what_is_not_certain_does_not_look_so(chance, words):
-    edges = edges_of(parsed(picture(SHOP, {"Weather -> Sales": chance})))
-    assert f"Weather -> Sales, doubtful, there with probability {words}" in edges
+def test_uncertain_edges_are_never_labelled_as_certain(probability, text):
+    edges = edges_of(parsed(picture(SHOP, {"Weather -> Sales": probability})))
+    assert f"Weather -> Sales, doubtful, there with probability {text}" in edges
 
 
-def test_the_likelier_the_wider_and_the_stronger():
-    chances, widths, strengths = (0.0, 0.3, 0.7, 1.0), [], []
-    for chance in chances:
-        edges = edges_of(parsed(picture(SHOP, {"Weather -> Sales": chance})))
+def test_more_probable_edges_are_wider_and_more_opaque():
+    widths, opacities = [], []
+    for probability in (0.0, 0.3, 0.7, 1.0):
+        edges = edges_of(parsed(picture(SHOP, {"Weather -> Sales": probability})))
         edge = next(edges[title] for title in edges if title.startswith("Weather -> Sales"))
         widths.append(float(line_of(edge).get("stroke-width")))
-        strengths.append(float(edge.find(f"{SVG}g").get("opacity", 1)))
+        opacities.append(float(edge.find(f"{SVG}g").get("opacity", 1)))
     assert widths == sorted(set(widths)) and widths[0] > 0.5
-    assert strengths == sorted(set(strengths)) and strengths[0] > 0.4 and strengths[-1] == 1
+    assert opacities == sorted(set(opacities)) and opacities[0] > 0.4 and opacities[-1] == 1
 
 
-def test_doubtful_edges_are_dashed_and_hidden_causes_have_two_heads():
-    edges = edges_of(parsed(shop()))
+def test_kinds_of_edges_have_dashes_heads_and_classes():
+    edges = edges_of(parsed(shop_picture()))
 
-    def looks(start):
+    def look(start):
         edge = next(edges[title] for title in edges if title.startswith(start))
         head = next(p for p in edge.iter(f"{SVG}path") if p.get("class") == "edge-head")
         is_dashed = line_of(edge).get("stroke-dasharray") is not None
         return is_dashed, head.get("d").count("M"), edge.get("class").split()[1:]
 
-    assert looks("Price -> Sales") == (False, 1, ["edge-arrow"])
-    assert looks("Weather -> Sales") == (True, 1, ["edge-arrow", "edge-doubtful"])
-    assert looks("Price <-> Sales") == (True, 2, ["edge-hidden"])
-    assert looks("Price <-> Weather") == (True, 2, ["edge-hidden", "edge-doubtful"])
-    assert looks("Shelf -> Sales") == (False, 1, ["edge-arrow", "edge-suspected"])
-    assert looks("Season <-> Staff") == (True, 2, ["edge-hidden", "edge-suspected"])
+    assert look("Price -> Sales") == (False, 1, ["edge-arrow"])
+    assert look("Weather -> Sales") == (True, 1, ["edge-arrow", "edge-doubtful"])
+    assert look("Price <-> Sales") == (True, 2, ["edge-hidden"])
+    assert look("Price <-> Weather") == (True, 2, ["edge-hidden", "edge-doubtful"])
+    assert look("Shelf -> Sales") == (False, 1, ["edge-arrow", "edge-suspected"])
+    assert look("Season <-> Staff") == (True, 2, ["edge-hidden", "edge-suspected"])
 
 
-def test_arrowheads_touch_the_boxes():
+def test_arrowheads_touch_boxes():
     root = parsed(picture(Problem(CausalGraph.parse("X -> Y"), "Y")))
 
     def xs(part):
@@ -360,19 +362,19 @@ def test_arrowheads_touch_the_boxes():
 # -- size ---------------------------------------------------------------------------------------
 
 
-def test_everything_lies_within_the_view():
-    for drawn in (shop(), picture(load_problem("alarm"))):
+def test_shapes_are_inside_of_the_view():
+    for drawn in (shop_picture(), picture(load_problem("alarm"))):
         root = parsed(drawn)
         left, top, width, height = map(float, root.get("viewBox").split())
         for path in root.iter(f"{SVG}path"):
-            # The handles of curves may lie outside; ends do not.
+            # Handles of curves may be outside, ends may not.
             ends = [path.get("d").split()[0], path.get("d").split()[-1]]
             for x, y in re.findall(r"([-\d.]+),([-\d.]+)", " ".join(ends)):
                 assert left <= float(x) <= left + width and top <= float(y) <= top + height
 
 
-def test_wide_pictures_are_marked_so_that_they_are_not_shrunk_beyond_reading():
-    small, vast = parsed(shop()), parsed(picture(load_problem("alarm")))
+def test_wide_pictures_have_a_class():
+    small, vast = parsed(shop_picture()), parsed(picture(load_problem("alarm")))
     assert small.get("class") == "graph" and vast.get("class") == "graph graph-vast"
     wide = Problem(CausalGraph.parse("A -> B -> C -> D -> E -> F -> G -> Y"), "Y")
     assert parsed(picture(wide)).get("class") == "graph graph-wide"
