@@ -43,7 +43,7 @@ _BIDIRECTED = "hidden_cause"  # node attribute of a variable exported for a bidi
 
 @dataclass(frozen=True)
 class _CausalModel:
-    """The graph of a model with all its variables, and the roles it assigns."""
+    """Graph of a model with all its variables, and the roles that the model assigns."""
 
     graph: CausalGraph
     latent: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The circuit builder: what it simplifies, what it shares, and that it computes what was asked."""
+"""Circuits: simplification, sharing, limits, and results against einsum."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from dowise.model.elimination import Algebra, AxisTable
 from dowise.model.kernels import run_circuit, unrolled
 
 
-def evaluated(circuit, inputs, undefined=0.0):
+def evaluate(circuit, inputs, undefined=0.0):
     """Run a circuit on numbers for the builder's blocks: {block: numbers}."""
     values = np.full((circuit.slots, 1), np.nan)
     values[: len(circuit.constants), 0] = circuit.constants
@@ -22,7 +22,7 @@ def evaluated(circuit, inputs, undefined=0.0):
     return values[circuit.results, 0]
 
 
-def test_what_is_folded():
+def test_products_with_constants_are_simplified():
     builder = Builder()
     a, b = builder.inputs(2)
     half = builder.constant(0.5)
@@ -35,21 +35,21 @@ def test_what_is_folded():
     assert sums[3] == builder.products(half, a)
     assert len({*sums.tolist()}) == 5
     assert builder.finish(sums[:3]).multiplications == 0
-    numbers = evaluated(builder.finish(sums), {0: [3.0, 5.0]})
+    numbers = evaluate(builder.finish(sums), {0: [3.0, 5.0]})
     assert numbers.tolist() == [0.0, 3.0, 5.0, 1.5, 8.0]
 
 
-def test_equal_operations_are_done_once_whatever_their_order():
+def test_equal_operations_are_shared():
     builder = Builder()
     a, b, c = builder.inputs(3)
-    one = builder.sums([[a, c]], [[b, b]])
-    assert one == builder.sums([[b, b]], [[c, a]])
+    total = builder.sums([[a, c]], [[b, b]])
+    assert total == builder.sums([[b, b]], [[c, a]])
     assert builder.quotients([a], [b]) == builder.quotients([a], [b])
     assert builder.quotients([a], [b]) != builder.quotients([b], [a])
-    assert builder.finish(np.concatenate([one, one])).multiplications == 2
+    assert builder.finish(np.concatenate([total, total])).multiplications == 2
 
 
-def test_what_no_result_needs_is_left_out():
+def test_unused_operations_and_inputs_are_left_out():
     builder = Builder()
     used, unused = builder.inputs(2), builder.inputs(3)
     result = builder.products(used[:1], used[1:])
@@ -59,17 +59,17 @@ def test_what_no_result_needs_is_left_out():
     assert len(circuit.constants) == 0 and circuit.slots == 3
 
 
-def test_a_quotient_by_nothing_is_what_the_caller_says():
+def test_quotients_by_zero_are_set_by_the_caller():
     builder = Builder()
     a, b = builder.inputs(2)
     circuit = builder.finish(builder.quotients([a], [b]))
     assert circuit.operations.kinds.tolist() == [QUOTIENT]
-    assert evaluated(circuit, {0: [3.0, 4.0]}) == 0.75
+    assert evaluate(circuit, {0: [3.0, 4.0]}) == 0.75
     for undefined in (0.0, 1.0):
-        assert evaluated(circuit, {0: [3.0, 0.0]}, undefined) == undefined
+        assert evaluate(circuit, {0: [3.0, 0.0]}, undefined) == undefined
 
 
-def test_a_limit_is_kept_and_what_was_there_before_stays_right():
+def test_the_limit_of_values():
     builder = Builder()
     a, b, c = builder.inputs(3)
     whole = builder.products([a], [b])
@@ -80,28 +80,27 @@ def test_a_limit_is_kept_and_what_was_there_before_stays_right():
         builder.inputs(1)
     with pytest.raises(TooLargeError):
         Algebra(builder, [100, 100]).product([AxisTable((0,), np.zeros(100, int))] * 2)
-    assert builder.products([b], [a]) == whole  # nothing new is needed for it
-    assert evaluated(builder.finish(whole), {0: [2.0, 3.0, 5.0]}) == 6.0
+    assert builder.products([b], [a]) == whole  # an existing value
+    assert evaluate(builder.finish(whole), {0: [2.0, 3.0, 5.0]}) == 6.0
 
 
-def test_the_tape_is_the_circuit():
+def test_the_tape_contains_the_circuit():
     builder = Builder()
     inputs = builder.input_blocks(np.array([2, 3]))
     half = builder.constant(0.5)
     sums = builder.sums([inputs[:2], inputs[2:4]], [[half, half], inputs[3:]])
     circuit = builder.finish(np.append(sums, builder.quotients(sums[:1], sums[1:])).reshape(1, 3))
-    read = unrolled.py_func(circuit.tape)
-    assert read.slots == circuit.slots
+    program = unrolled.py_func(circuit.tape)
+    assert program.slots == circuit.slots
     for name in ("constants", "block_slots", "block_sizes", "results"):
-        np.testing.assert_array_equal(getattr(read, name), getattr(circuit, name))
-    for ours, theirs in zip(read.operations, circuit.operations, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(getattr(program, name), getattr(circuit, name))
+    for array, expected in zip(program.operations, circuit.operations, strict=True):
+        np.testing.assert_array_equal(array, expected)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 6))
 @examples(80)
-def test_elimination_on_symbols_is_elimination_on_numbers(seed, factors, variables):
-    """Random factors, summed out in a random order, beside NumPy's einsum."""
+def test_elimination_agrees_with_einsum(seed, factors, variables):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(2, 4, size=variables).tolist()
     builder = Builder()
@@ -115,11 +114,11 @@ def test_elimination_on_symbols_is_elimination_on_numbers(seed, factors, variabl
         tables.append(AxisTable.of(axes, values))
         inputs[block] = numbers.ravel()
         arrays.append((np.where(numbers < 0.2, 0, np.where(numbers > 0.8, 1, numbers)), axes))
-    seen = sorted({v for _, axes in arrays for v in axes})
-    gone = rng.permutation(seen)[: rng.integers(0, len(seen) + 1)].tolist()
-    found = algebra.product(algebra.eliminated(tables, gone))
-    circuit = builder.finish(found.values)
+    used = sorted({v for _, axes in arrays for v in axes})
+    summed = rng.permutation(used)[: rng.integers(0, len(used) + 1)].tolist()
+    table = algebra.product(algebra.eliminated(tables, summed))
+    circuit = builder.finish(table.values)
     spec = [part for array, axes in arrays for part in (array, axes)]
-    truth = np.einsum(*spec, [v for v in seen if v not in gone])
-    assert found.axes == tuple(v for v in seen if v not in gone)
-    np.testing.assert_allclose(evaluated(circuit, inputs), truth, rtol=1e-12)
+    truth = np.einsum(*spec, [v for v in used if v not in summed])
+    assert table.axes == tuple(v for v in used if v not in summed)
+    np.testing.assert_allclose(evaluate(circuit, inputs), truth, rtol=1e-12)

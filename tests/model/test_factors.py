@@ -1,4 +1,4 @@
-"""Factors under hidden causes, against brute force: HIDDEN.md's theorem on random graphs."""
+"""Factors with hidden causes: the theorem of docs/hidden.md on random graphs, by brute force."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from dowise.model.factors import NONE
 
 @st.composite
 def problems(draw, max_size=8, most_causes=4):
-    """A graph with some hidden causes, domains of two and three values, and perhaps a context."""
+    """Draw a problem with hidden causes, domains of two and three values, and maybe a context."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     size = int(rng.integers(2, max_size + 1))
     names = [f"V{i}" for i in rng.permutation(size)]
@@ -45,7 +45,7 @@ def sizes_of(world):
 
 
 def true_entries(world, factors):
-    """All factors of a world, by summing its hidden causes out."""
+    """Return all factors of a world, with its hidden causes summed out."""
     flat = np.empty(factors.entries)
     graph = Graph(world.problem, order_of(world.problem))
     names = factors.variables
@@ -61,7 +61,7 @@ def true_entries(world, factors):
 
 @examples(25)
 @given(problems(), st.integers(0, 99))
-def test_rewards_from_true_factors_are_those_of_the_world(problem, seed):
+def test_rewards_from_true_factors_equal_the_means_of_the_world(problem, seed):
     world = make_environment(problem, seed)
     model = model_of(problem)
     entries = true_entries(world, model.factors)
@@ -74,15 +74,15 @@ def test_rewards_from_true_factors_are_those_of_the_world(problem, seed):
 
 @examples(15)
 @given(problems(most_causes=3), st.integers(0, 99))
-def test_every_factor_has_the_same_table_under_every_intervention(problem, seed):
-    """P_x(v | what comes before v) is the factor of the key (v, T(v, X)), whatever X is."""
+def test_factors_have_the_same_table_under_every_arm(problem, seed):
+    """P_x(v | predecessors of v) is the factor of the key (v, T(v, X)) for every X."""
     check_factors_under(problem, seed, problem.arms)
 
 
 @examples(15)
 @given(problems(max_size=6, most_causes=3), st.integers(0, 99))
-def test_so_it_does_where_something_was_set_that_can_t_be_set(problem, seed):
-    """Context and non-manipulable variables too, as in a record of an earlier version."""
+def test_factors_have_the_same_table_under_any_intervention(problem, seed):
+    """On context and non-manipulable variables too, as in records of earlier versions."""
     rng, arms = np.random.default_rng(seed), []
     others = [name for name in problem.graph if name != problem.reward]
     for size in range(1, len(others) + 1):
@@ -119,7 +119,7 @@ def check_factors_under(problem, seed, arms):
             np.testing.assert_allclose(shares[there], expected[there], atol=1e-12)
 
 
-def test_causes_that_cannot_matter_change_nothing():
+def test_irrelevant_hidden_causes_change_nothing():
     plain = Problem(CausalGraph.parse("Z -> X -> Y -> W; X -> V"), "Y")
     hidden = Problem(CausalGraph.parse("Z -> X -> Y -> W; X -> V; W <-> Y; V <-> X"), "Y")
     one, other = FactorLayout(plain), FactorLayout(hidden)
@@ -129,7 +129,7 @@ def test_causes_that_cannot_matter_change_nothing():
     assert (model_of(plain).circuit.tape == model_of(hidden).circuit.tape).all()
 
 
-def test_an_instrument_shares_what_it_can():
+def test_interventions_share_factors_with_equal_components():
     """Two interventions share the factor of v if and only if they leave it the same component."""
     problem = Problem(CausalGraph.parse("Z -> X -> Y; X <-> Y!"), "Y", arms="all")
     factors = FactorLayout(problem)
@@ -140,7 +140,7 @@ def test_an_instrument_shares_what_it_can():
     assert factors.under(0).tolist() == [0, 2, 3]
 
 
-def test_too_wide_a_component_is_refused_by_name():
+def test_factors_that_are_too_large_are_refused():
     names = [f"V{i}" for i in range(26)]
     chain = "; ".join(f"{a} <-> {b}!" for a, b in pairwise(names))
     arrows = "; ".join(f"{v} -> Y" for v in names)

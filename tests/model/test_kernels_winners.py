@@ -1,4 +1,4 @@
-"""The winner of every draw: against plain loops, and fair where single precision can't tell."""
+"""Winners of draws: against plain loops, in exact arithmetic, and with fair ties."""
 
 from fractions import Fraction
 
@@ -12,8 +12,8 @@ from dowise.model.kernels import find_winners, find_winners_by_odds
 KEY = np.uint64(0xD0)
 
 
-def by_the_book(drawn, scaled, costs):
-    """The first arm with the greatest net reward in each draw, and the sum of those rewards."""
+def plain_winners(drawn, scaled, costs):
+    """Return the first arm with the largest net reward in each draw, and the sum of them."""
     winners, peak = [], 0.0
     for i in range(drawn.shape[2]):
         rewards = [
@@ -28,7 +28,7 @@ def by_the_book(drawn, scaled, costs):
 
 
 def exact_odds(arm, scaled):
-    """What an arm brings above the least value, over what it lacks to the greatest."""
+    """Return the distance of a reward from the least value over that from the greatest."""
     worth, chances = [Fraction(float(x)) for x in scaled], [Fraction(float(p)) for p in arm]
     brings = sum((w - min(worth)) * p for w, p in zip(worth, chances, strict=True))
     lacks = sum((max(worth) - w) * p for w, p in zip(worth, chances, strict=True))
@@ -42,20 +42,20 @@ def exact_odds(arm, scaled):
     st.integers(1, 9),
     st.sampled_from([np.float32, np.float64]),
 )
-def test_the_first_of_the_best(seed, arms, values, samples, precision):
+def test_winners_agree_with_plain_loops(seed, arms, values, samples, precision):
     rng = np.random.default_rng(seed)
     drawn = rng.dirichlet(np.ones(values), size=(arms, samples)).transpose(0, 2, 1)[:, 1:]
     drawn = np.round(drawn, rng.integers(1, 4)).astype(precision)  # some tie
     scaled, winners = np.sort(rng.random(values)), np.empty(samples, np.int64)
     for costs in (np.zeros(arms), rng.integers(0, 3, arms) / 8):
         peak = find_winners(np.ascontiguousarray(drawn), scaled, costs, winners)
-        expected, total = by_the_book(drawn, scaled, costs)
+        expected, total = plain_winners(drawn, scaled, costs)
         assert winners.tolist() == expected
         assert peak == pytest.approx(total, rel=1e-12, abs=1e-12)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(2, 4), st.integers(1, 9))
-def test_by_odds_against_exact_arithmetic(seed, arms, values, samples):
+def test_winners_by_odds_agree_with_exact_arithmetic(seed, arms, values, samples):
     """Powers of two down to 2^-900: nearly all rewards are 0 or 1 to the last digit."""
     rng = np.random.default_rng(seed)
     whole = 2.0 ** -rng.integers(0, 900, size=(arms, values, samples))
@@ -72,7 +72,7 @@ def test_by_odds_against_exact_arithmetic(seed, arms, values, samples):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 9))
-def test_net_rewards_by_odds_against_exact_arithmetic(seed, arms, samples):
+def test_winners_by_odds_with_costs_agree_with_exact_arithmetic(seed, arms, samples):
     """Both ends of the scale, to 2^-900, and costs from 0 over such a number to more than all.
 
     A reward near 1 less a cost and one near 0 less another are told apart to 16 digits, and where
@@ -88,17 +88,18 @@ def test_net_rewards_by_odds_against_exact_arithmetic(seed, arms, samples):
     peak = find_winners_by_odds(whole, scaled, costs, KEY, 0, winners)
     gross = whole[winners, 1, np.arange(samples)]
     assert peak == pytest.approx((gross - costs[winners]).sum(), rel=1e-12, abs=1e-12)
-    own = [Fraction(float(cost)) for cost in costs]
+    exact_costs = [Fraction(float(cost)) for cost in costs]
     for i, winner in enumerate(winners):
-        few = [Fraction(float(x)) for x in small[:, i]]
-        net = [(1 - few[a] if is_good[a, i] else few[a]) - own[a] for a in range(arms)]
+        exact = [Fraction(float(x)) for x in small[:, i]]
+        net = [(1 - exact[a] if is_good[a, i] else exact[a]) - exact_costs[a] for a in range(arms)]
         for a in range(arms):
             if net[a] > net[winner]:
-                assert net[a] - net[winner] < Fraction(1, 2**50) and own[winner] < own[a]
+                assert net[a] - net[winner] < Fraction(1, 2**50)
+                assert exact_costs[winner] < exact_costs[a]
 
 
-def test_a_cost_of_the_whole_span_is_never_worth_it():
-    """Whatever single draws say, 1 less 1 is at most 0, even where rounding makes ties of all."""
+def test_an_arm_that_costs_the_span_never_wins():
+    """Even if all net rewards tie after rounding."""
     whole = np.array([[[1e-30], [1.0]], [[1.0], [1e-320]], [[1.0], [0.0]]])
     for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
         winners, costs = np.empty(1, np.int64), np.array([1.0, 0.0, 0.5])[order]
@@ -106,7 +107,7 @@ def test_a_cost_of_the_whole_span_is_never_worth_it():
         assert order[winners[0]] == 1
 
 
-def test_where_all_is_lost_or_won_in_single_precision():
+def test_rewards_that_are_0_or_1_in_single_precision():
     """1 − 1e-30 beats 1 − 1e-20, and 1e-30 beats 1e-40."""
     for lost, won in (([1e-20, 1e-30, 1e-25], [1.0] * 3), ([1.0] * 3, [1e-40, 1e-30, 0.0])):
         whole, winners = np.array([lost, won]).T[:, :, None].copy(), np.empty(1, np.int64)
@@ -120,7 +121,7 @@ def test_arms_that_tie_are_equally_likely(arms, chance):
     samples = 70_000
     whole = np.empty((arms + 1, 2, samples))
     whole[:, 0], whole[:, 1] = 1 - chance, chance
-    whole[0] = [[1.0], [0.0]]  # one that never wins, unless all are as bad
+    whole[0] = [[1.0], [0.0]]  # never wins, unless all are as bad
     winners, scaled = np.empty(samples, np.int64), np.array([0.0, 1.0])
     costs = np.zeros(arms + 1)
     peak = find_winners_by_odds(whole, scaled, costs, KEY, 0, winners)

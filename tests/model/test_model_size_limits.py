@@ -1,4 +1,4 @@
-"""Reward circuits beyond `max_program`: what the error says, and what works without a circuit."""
+"""Problems whose circuit exceeds `max_program`: the error, and what works without a circuit."""
 
 import re
 
@@ -25,7 +25,7 @@ def limited(problem, limit):
 
 @pytest.fixture(scope="module")
 def tight():
-    """`insurance` is put at 412,300 multiplications per draw: it misses this limit by little."""
+    """`insurance` with a limit just below its estimated 412,300 multiplications per draw."""
     return limited(load_problem("insurance"), 400_000)
 
 
@@ -36,7 +36,7 @@ def message(tight):
     return str(caught.value)
 
 
-def test_the_limit_can_be_raised_to_what_the_message_says(tight, message):
+def test_the_limit_in_the_message_is_enough(tight, message):
     assert "more than max_program = 400,000; " in message
     raised = limited(tight, int(re.search(r"set max_program = ([\d_]+)", message)[1]))
     assert raised != tight and raised.max_program < 430_000
@@ -52,7 +52,7 @@ def test_the_message_names_the_largest_table(tight, message):
 
 
 @pytest.mark.parametrize("name", ["ucb", "kl-ucb", "bernoulli-ts", "random", "z2-ts", "z2-kl-ucb"])
-def test_policies_that_need_no_program_decide_without_one(name):
+def test_policies_without_a_circuit_decide(name):
     problem = limited(load_problem("task2"), 1)
     policy = make_policy(name, problem)
     decision = policy.decide({"C": 0}, rng=0)
@@ -61,13 +61,12 @@ def test_policies_that_need_no_program_decide_without_one(name):
 
 
 @pytest.mark.parametrize("name", ["ids", "ts"])
-def test_policies_that_need_it_say_so_when_they_are_made(name):
+def test_policies_that_need_a_circuit_are_refused(name):
     with raises_code("too-large", "max_program = 1;", "set max_program = "):
         make_policy(name, limited(load_problem("task2"), 1))
 
 
-def test_worlds_have_exact_means_without_a_program():
-    """By numbers instead of symbols: the same means, hidden causes and context included."""
+def test_worlds_have_exact_means_without_a_circuit():
     for name in ("task3", "healthcare", "child", "figure1-g2"):
         problem = load_problem(name)
         world, other = (make_environment(x, seed=1) for x in (problem, limited(problem, 1)))
@@ -76,21 +75,20 @@ def test_worlds_have_exact_means_without_a_program():
         assert other.means(context) == pytest.approx(world.means(context), abs=1e-14)
 
 
-@pytest.mark.slow
-def test_races_of_policies_that_need_none_run_without_a_program():
+def test_simulations_of_policies_without_a_circuit():
     problem = load_problem("task2")
-    found, wanted = (
-        simulate([x], ["ucb", "bernoulli-ts"], horizon=60, trials=3, seed=2).frame()
+    expected, limited_run = (
+        simulate([x], ["ucb"], horizon=20, trials=1, seed=2).frame()
         for x in (problem, limited(problem, 1))
     )
-    assert found["arm"].tolist() == wanted["arm"].tolist()
-    assert found["regret"].to_numpy() == pytest.approx(wanted["regret"].to_numpy(), abs=1e-12)
+    assert limited_run["arm"].tolist() == expected["arm"].tolist()
+    regrets = expected["regret"].to_numpy()
+    assert limited_run["regret"].to_numpy() == pytest.approx(regrets, abs=1e-12)
     with raises_code("too-large", "max_program = 1;"):
         simulate([limited(problem, 1)], ["ucb", "ts"], horizon=5, trials=1)
 
 
-def test_the_number_of_multiplications_is_not_overstated(tight):
-    """What is estimated is what is built, but for what is shared."""
+def test_the_estimated_number_of_multiplications_is_realistic(tight):
     plans = Plans(tight, FactorLayout(tight))
     built = Belief(load_problem("insurance")).posterior.model.circuit.multiplications
     assert np.log2(plans.multiplications / built) == pytest.approx(0, abs=2)

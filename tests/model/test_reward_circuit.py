@@ -1,4 +1,4 @@
-"""The reward circuit: equal to brute force, no larger than need be, refused where hopeless."""
+"""Reward circuits: results against brute force, size, and limits."""
 
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ from dowise.model.reward_circuit import reward_distributions
 
 
 def rewards(problem, cpts, context, dtype=np.float64):
-    """The circuit at given CPTs, as mean rewards."""
+    """Return the mean rewards of all arms by the circuit."""
     model = model_of(problem)
     flat = np.concatenate([cpts[name].ravel() for name in problem.graph]).astype(dtype)
     found = model.evaluated(flat[:, None], problem.context_codes(context))[..., 0]
@@ -27,8 +27,8 @@ def rewards(problem, cpts, context, dtype=np.float64):
     return worth[0] + found @ (worth[1:] - worth[0])
 
 
-def rewards_at_once(problem, cpts, context):
-    """The same by numbers instead of symbols."""
+def rewards_by_numbers(problem, cpts, context):
+    """Return the mean rewards of all arms by elimination on numbers, without a circuit."""
     flat = np.concatenate([cpts[name].ravel() for name in problem.graph])
     plans = Plans(problem, FactorLayout(problem), whole=True)
     found = reward_distributions(plans, flat, problem.context_codes(context))
@@ -60,7 +60,7 @@ def test_rewards_equal_brute_force(case, data):
     seen = {name: int(rng.integers(sizes[name])) for name in context}
     truth = [mean_reward(problem, cpts, arm, seen) for arm in problem.arms]
     np.testing.assert_allclose(rewards(problem, cpts, seen), truth, rtol=0, atol=1e-12)
-    at_once = rewards_at_once(problem, cpts, seen)
+    at_once = rewards_by_numbers(problem, cpts, seen)
     np.testing.assert_allclose(at_once, truth, rtol=0, atol=1e-12)
     means = belief.mean_cpts()
     truth_of_means = [mean_reward(problem, means, arm, seen) for arm in problem.arms]
@@ -69,7 +69,7 @@ def test_rewards_equal_brute_force(case, data):
     np.testing.assert_allclose(single, truth, rtol=0, atol=1e-5)
 
 
-def test_arms_of_ones_own_need_only_their_rows():
+def test_custom_arms_need_only_their_rows():
     graph = CausalGraph.parse("Z -> X -> Y; Z -> Y")
     everything = circuit_of(Problem(graph, "Y", non_manipulable="Z"))
     one_arm = circuit_of(Problem(graph, "Y", non_manipulable="Z", arms=["do(X=1)"]))
@@ -83,11 +83,11 @@ def test_arms_of_ones_own_need_only_their_rows():
     # belong to the other context; task3 draws 1 + 1 + 2 + 2 + 2 + 16.
     [("task1", 1 + 2 + 4), ("task2", 1 + 4 + 4), ("task3", 24), ("healthcare", 1 + 8 + 8)],
 )
-def test_only_rows_that_some_arm_can_reach_are_drawn(name, rows):
+def test_only_reachable_rows_are_inputs(name, rows):
     assert len(circuit_of(load_problem(name)).blocks) == rows
 
 
-def test_arms_of_several_sets_share_what_they_can():
+def test_intervention_sets_share_operations():
     # 12 sums of two products for do(X1, X2), and do(X2) starts from the eight inner ones.
     together = circuit_of(load_problem("task3"))
     alone = sum(
@@ -100,7 +100,7 @@ def test_arms_of_several_sets_share_what_they_can():
     assert together.multiplications < alone
 
 
-def test_a_few_arms_on_many_variables_are_no_trouble():
+def test_few_arms_on_many_variables_have_a_small_circuit():
     levers = [f"X{i:02}" for i in range(40)]
     chain = [f"H{i:02}" for i in range(40)]
     edges = [*zip(levers, chain, strict=True), *pairwise(chain), (chain[-1], "Y")]
@@ -110,7 +110,7 @@ def test_a_few_arms_on_many_variables_are_no_trouble():
     assert Belief(problem).mean_rewards().tolist() == [0.5, 0.5]
 
 
-def test_slots_are_used_again():
+def test_slots_are_reused():
     chain = CausalGraph([(f"V{i:02}", f"V{i + 1:02}") for i in range(30)])
     problem = Problem(chain, "V30", non_manipulable=[f"V{i:02}" for i in range(1, 30)])
     circuit = circuit_of(problem)
@@ -119,7 +119,7 @@ def test_slots_are_used_again():
     assert circuit.slots - len(circuit.constants) - inputs < operations / 4
 
 
-def test_a_cpt_that_does_not_fit_is_refused_by_name():
+def test_a_cpt_that_is_too_large_is_refused():
     wide = CausalGraph([*((f"P{i:02}", "W") for i in range(40)), ("X", "Y")])
     with raises_code("too-large", "W with its 40 parents alone has 2.2e+12"):
         Belief(Problem(wide, "Y", non_manipulable=[v for v in wide if v not in ("X", "Y")]))
@@ -127,7 +127,7 @@ def test_a_cpt_that_does_not_fit_is_refused_by_name():
 
 @pytest.fixture(scope="module")
 def entangled():
-    """A ladder of variables, each caused by four of the rung before: a wide elimination."""
+    """Layers of variables, each with four causes in the layer before: a wide elimination."""
     rung, rungs = 26, 3
     edges = [
         (f"R{r}-{i:02}", f"R{r + 1}-{(i + k * k) % rung:02}")
@@ -141,18 +141,18 @@ def entangled():
     return Problem(graph, "Y", manipulable="X")
 
 
-def test_an_entangled_problem_is_refused_with_its_cost_before_any_work(entangled):
+def test_a_circuit_that_is_too_large_is_refused_before_it_is_built(entangled):
     with raises_code("too-large", "max_program"):
         Belief(entangled)
 
 
-def test_means_that_are_out_of_reach_are_refused_before_a_race(entangled):
+def test_means_that_take_too_long_are_refused_before_a_simulation(entangled):
     with raises_code("too-large", "in each world", "the largest table has"):
         simulate([entangled], ["ucb"], horizon=5, trials=1)
 
 
-def test_elimination_order_prefers_what_fills_least():
-    # A star: eliminating the leaves first costs next to nothing.
+def test_elimination_order_prefers_variables_with_least_fill():
+    # A star: the leaves come first.
     star = [frozenset({0, leaf}) for leaf in range(1, 6)]
     found = elimination(star, [0, 1, 2, 3, 4, 5], [2] * 6)
     assert found.order[:4] == (1, 2, 3, 4)

@@ -1,4 +1,4 @@
-"""Entries let run as a world: against the circuit, by adding up all that can happen."""
+"""Sampled outcomes against the circuit, by summing over all outcomes."""
 
 from itertools import product
 
@@ -28,7 +28,7 @@ PROBLEMS = {
 
 
 def outcomes(world, fixed):
-    """(chance, codes) of everything that can happen once these codes are fixed, by hand."""
+    """Yield (probability, codes) of every outcome with these codes fixed."""
     free = [v for v in world.order.tolist() if fixed[v] < 0]
     for values in product(*(range(world.sizes[v]) for v in free)):
         codes, chance = fixed.copy(), 1.0
@@ -39,7 +39,7 @@ def outcomes(world, fixed):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_outcomes_are_as_likely_as_the_circuit_says(name):
+def test_outcomes_have_the_probabilities_of_the_circuit(name):
     problem = PROBLEMS[name]
     model, sampler = model_of(problem), sampler_of(problem)
     (entries,) = draw_worlds(Belief(problem).posterior, 1, 3)
@@ -56,7 +56,7 @@ def test_outcomes_are_as_likely_as_the_circuit_says(name):
             assert found == pytest.approx(expected[arm], abs=1e-6)  # entries in single precision
 
 
-def test_contexts_come_as_under_no_intervention():
+def test_contexts_have_their_observational_frequencies():
     """Frequencies of 20,000 rounds within 5 standard errors: 1 in 400,000 for each of four."""
     problem = PROBLEMS["two causes of the context"]
     sampler = sampler_of(problem)
@@ -74,7 +74,7 @@ def test_contexts_come_as_under_no_intervention():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["confounded", "doubtful"])
-def test_worlds_and_outcomes_are_those_of_the_posterior(name):
+def test_worlds_and_outcomes_follow_the_posterior(name):
     """Means over 4,000 worlds, spread too, and over 4,000 outcomes: 5 standard errors each.
 
     False alarms: 1 in 1.7 million a number, of which there are less than 40.
@@ -100,8 +100,8 @@ def test_worlds_and_outcomes_are_those_of_the_posterior(name):
 
 
 @pytest.mark.parametrize("name", ["task3", "confounded", "two causes of the context"])
-def test_one_outcome_is_drawn_as_a_compiled_loop_draws_it(name):
-    """The same uniforms, behind those of the switches, give the same values."""
+def test_sample_outcome_agrees_with_the_compiled_loop(name):
+    """The same uniforms, after those of the switches, give the same values."""
     problem = PROBLEMS[name]
     (entries,) = draw_worlds(Belief(problem).posterior, 1, 3)
     world, codes = sampler_of(problem).at(entries), (1,) * len(problem.context)
@@ -121,7 +121,7 @@ def test_one_outcome_is_drawn_as_a_compiled_loop_draws_it(name):
 
 
 @pytest.mark.parametrize("name", ["task1", "confounded"])
-def test_what_is_imagined_leaves_means_where_they_are_on_average(name):
+def test_learning_a_sampled_outcome_keeps_the_mean_on_average(name):
     problem = PROBLEMS[name]
     belief = Belief(problem)
     belief.update(
@@ -142,7 +142,7 @@ def test_what_is_imagined_leaves_means_where_they_are_on_average(name):
         assert total == pytest.approx(1) and after == pytest.approx(before)
 
 
-def test_an_imagined_outcome_is_whole_and_keeps_what_is_set():
+def test_sampled_records_are_complete_and_keep_the_arm():
     problem = PROBLEMS["confounded"]
     posterior = Belief(problem).posterior
     for arm, played in enumerate(problem.arms):
@@ -152,7 +152,7 @@ def test_an_imagined_outcome_is_whole_and_keeps_what_is_set():
         assert draw_record(posterior, arm, (1,), 2).labels == record.labels
 
 
-def test_what_is_too_large_is_refused_by_name(monkeypatch):
+def test_tables_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(sampler, "MAX_CELLS", 10)
     problem = PROBLEMS["confounded"]
     with raises_code("too-large", "the factors of Y", "limit for simulated worlds is 10"):

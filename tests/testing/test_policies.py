@@ -164,7 +164,8 @@ def test_a_policy_with_four_methods_keeps_the_contract():
 
 class NoReasons(Minimal):
     def on_learned(self, record, times):
-        record.need([self.problem.reward_position, *self.problem.context_positions], "it counts")
+        if record.reward < 0:
+            raise DowiseError("the outcome has no reward")
         super().on_learned(record, times)
 
     def rejection_reason(self, _record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +16,7 @@ from dowise.problem import Payoff
 _kernels = lazy_kernels("dowise.model.kernels")
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class Draws:
     """P(Y = y | do(arm), c) under draws; all arms of one draw share its entries.
 
@@ -33,19 +35,12 @@ class Draws:
         Positions of the arms among the problem's, if these are not all of them.
     """
 
-    __slots__ = ("arms", "first", "key", "kinds", "others", "whole")
-
-    def __init__(
-        self,
-        others: NDArray[np.floating],
-        whole: FloatArray | None = None,
-        kinds: IntArray | None = None,
-        key: int = 0,
-        first: int = 0,
-        arms: IntArray | None = None,
-    ) -> None:
-        self.others, self.whole, self.kinds = others, whole, kinds
-        self.key, self.first, self.arms = key, first, arms
+    others: NDArray[np.floating]
+    whole: FloatArray | None = None
+    kinds: IntArray | None = None
+    key: int = 0
+    first: int = 0
+    arms: IntArray | None = None
 
     @property
     def samples(self) -> int:
@@ -54,16 +49,19 @@ class Draws:
 
     def among(self, arms: IntArray) -> Draws:
         """Return the draws of these arms only."""
-        whole = None if self.whole is None else self.whole[arms]
-        kinds = None if self.kinds is None else self.kinds[arms]
-        among = arms if self.arms is None else self.arms[arms]
-        return Draws(self.others[arms], whole, kinds, self.key, self.first, among)
+        return replace(
+            self,
+            others=self.others[arms],
+            whole=None if self.whole is None else self.whole[arms],
+            kinds=None if self.kinds is None else self.kinds[arms],
+            arms=arms if self.arms is None else self.arms[arms],
+        )
 
     def head(self, count: int) -> Draws:
         """Return the first `count` draws."""
         others = np.ascontiguousarray(self.others[..., :count])
         whole = None if self.whole is None else np.ascontiguousarray(self.whole[..., :count])
-        return Draws(others, whole, self.kinds, self.key, self.first, self.arms)
+        return replace(self, others=others, whole=whole)
 
     def distributions(self) -> AnyArray:
         """Return the probabilities of all values of the reward: (arms, values of Y, samples)."""

@@ -221,7 +221,7 @@ class Structures:
             patterns = [
                 (
                     present,
-                    frozenset(v for d in districts for _, own in d.alternatives for v in own),
+                    frozenset(v for d in districts for _, vs in d.alternatives for v in vs),
                 )
                 for present, districts in component.patterns
             ]

@@ -22,6 +22,9 @@ from dowise.graph.transforms import FactorKey, FactorOrder
 from dowise.problem import Problem, Record
 from dowise.problem.domains import MISSING
 
+Codes = tuple[int, ...]
+"""Context as the codes of its values, variables in the order of names."""
+
 MAX_ENTRIES = 50_000_000  # 400 MB of counts
 NONE = -1  # number of a factor that does not exist
 

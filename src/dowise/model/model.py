@@ -18,7 +18,7 @@ from dowise.errors import DowiseError
 from dowise.model.circuit import Circuit
 from dowise.model.edge_structures import Structures
 from dowise.model.elimination import Plans
-from dowise.model.factors import FactorLayout
+from dowise.model.factors import Codes, FactorLayout
 from dowise.model.reward_circuit import (
     means_size_message,
     reward_circuit,
@@ -26,9 +26,6 @@ from dowise.model.reward_circuit import (
     size_message,
 )
 from dowise.problem import Problem
-
-Codes = tuple[int, ...]
-"""A context as positions of its values in their domains, variables in the order of names."""
 
 _kernels = lazy_kernels("dowise.model.kernels")
 _NO_QUOTIENTS = np.zeros(1)

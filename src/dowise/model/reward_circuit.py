@@ -26,9 +26,8 @@ from dowise._core.types import AnyArray, FloatArray, IntArray
 from dowise.model.circuit import Builder, Circuit
 from dowise.model.edge_structures import Structures
 from dowise.model.elimination import Algebra, Arithmetic, AxisTable, EliminationPlan, Numbers, Plans
-from dowise.model.factors import FactorLayout
+from dowise.model.factors import Codes, FactorLayout
 
-Codes = tuple[int, ...]
 MAX_PROGRAM = 1e9  # largest value of `max_program` that is suggested
 MAX_NAMES = 10  # of the variables of a table, in messages
 _BYTES_PER_MULTIPLICATION = 100  # while a circuit is built, measured with `water`
@@ -89,8 +88,9 @@ def _of_set(
         return algebra.product(algebra.eliminated(tables, plan.order))
 
     if not plan.together:
-        each = [{v: int(codes[i]) for v, codes in settings.items()} for i in range(len(plan.arms))]
-        return np.stack([eliminated(fixed).values for fixed in each])
+        arms = range(len(plan.arms))
+        fixed = [{v: int(codes[i]) for v, codes in settings.items()} for i in arms]
+        return np.stack([eliminated(codes).values for codes in fixed])
     table = eliminated({})
     axes = [v for v in table.axes if v != plans.reward]
     values = np.moveaxis(table.values, table.axes.index(plans.reward), -1)

@@ -18,8 +18,8 @@ import numpy as np
 from dowise._core.kernels import lazy_kernels
 from dowise._core.types import FloatArray, IntArray
 from dowise.errors import DowiseError
-from dowise.model.factors import NONE, FactorLayout
-from dowise.model.model import Codes, model_of
+from dowise.model.factors import NONE, Codes, FactorLayout
+from dowise.model.model import model_of
 from dowise.problem import Problem
 
 

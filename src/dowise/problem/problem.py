@@ -52,8 +52,8 @@ from dowise.problem.edge_priors import (
     with_soft_edges,
 )
 from dowise.problem.intervention import Intervention
-from dowise.problem.payoff import Costs, Payoff, arm_costs, cheaper_equivalent, costs_from_user
-from dowise.problem.prior import KnownPrior, Prior, plain_prior, prior_from_user
+from dowise.problem.payoff import Payoff, arm_costs, cheaper_equivalent, costs_from_user
+from dowise.problem.prior import Prior, plain_prior, prior_from_user
 from dowise.problem.record import Record, RecordBatch, parse_outcome
 from dowise.problem.tables import CheckedRecords, check_rows, parse_frame
 
@@ -158,22 +158,6 @@ class Problem(Frozen):
     ['do(X=low, Z=0)', 'do(X=low, Z=1)', 'do(X=high, Z=0)', 'do(X=high, Z=1)']
     """
 
-    graph: CausalGraph
-    drawn: CausalGraph
-    possible: CausalGraph
-    projected: CausalGraph
-    edge_priors: Mapping[str, float]
-    reward: str
-    context: tuple[str, ...]
-    non_manipulable: tuple[str, ...]
-    hidden: tuple[str, ...]
-    domains: Mapping[str, tuple[str, ...]]
-    arms: tuple[Intervention, ...]
-    forbidden: tuple[Intervention, ...]
-    intervention_sets: tuple[frozenset[str], ...]
-    payoff: Payoff
-    costs: Costs
-    prior: KnownPrior
     _fixed: dict[Intervention, IntArray]  # checked interventions only
     _is_rebuilt = False  # from pickle, a copy or a journal: do not repeat warnings
 

@@ -382,8 +382,8 @@ def describe_edge_priors(problem: Problem) -> list[str]:
     ]
     count = len(problem.edge_priors) - sum(map(len, by_prior.values()))
     if count:
-        each = "" if count == 1 else " each"
-        lines += [f"{count} more, not drawn,{each} with probability {problem.soft:g} (soft)"]
+        suffix = " each" if count > 1 else ""
+        lines += [f"{count} more, not drawn,{suffix} with probability {problem.soft:g} (soft)"]
     return lines
 
 

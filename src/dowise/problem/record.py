@@ -90,15 +90,6 @@ class Record:
             if code == MISSING
         )
 
-    def need(self, positions: Iterable[int], purpose: str) -> None:
-        """Raise `DowiseError` unless these variables, passed by index, were observed.
-
-        `purpose` ends the sentence of the message.
-        """
-        for v in positions:
-            if self.codes[v] == MISSING:
-                raise DowiseError(without_value(self.problem, v, purpose), code="missing-value")
-
     def as_dict(self) -> dict[str, object]:
         """Return the arm and the label of everything that was observed or set, for JSON."""
         return {"number": self.number, "arm": dict(self.arm), "values": self.labels}
