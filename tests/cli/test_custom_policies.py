@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from support.custom_policies import BROKEN, FAILING_LINE, GREEDY, EXIT_LINES
+from support.custom_policies import BROKEN, EXIT_LINES, FAILING_LINE, GREEDY
 
 from dowise.policies import registry
 
