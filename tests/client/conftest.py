@@ -1,7 +1,7 @@
-"""A real server with experiments of all kinds, the same experiments by their store, and clients."""
+"""A served store with an experiment of every kind, and a server without experiments."""
 
 import pytest
-from support.sample_experiments import KINDS
+from support.sample_experiments import SAMPLES
 from support.servers import running
 
 from dowise import Client, Experiment
@@ -10,16 +10,15 @@ from dowise.experiment.storage import open_storage
 
 @pytest.fixture(autouse=True)
 def no_token(monkeypatch):
-    """What the environment of whoever runs the tests says is none of our business."""
     for name in ("DOWISE_TOKEN", "DOWISE_INSECURE"):
         monkeypatch.delenv(name, raising=False)
 
 
 class Served:
-    """A store that is served: by URL with `client`, by file with `local`."""
+    """A served store, with experiments by URL (`client`) and by file (`local`)."""
 
     def __init__(self, server, store):
-        self.url, self.store, self.server = server.address, store, server
+        self.url, self.store = server.address, store
         self.tokens = {role: server.token(role) for role in ("read", "tell", "ask", "admin")}
 
     def client(self, name=None, role="admin"):
@@ -29,11 +28,11 @@ class Served:
         return Experiment.open(self.store, name)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served(tmp_path_factory):
     store = tmp_path_factory.mktemp("served") / "all.db"
     storage = open_storage(store, create=True)
-    for name, make in KINDS.items():
+    for name, make in SAMPLES.items():
         make(storage, name)
     storage.close()
     with running(store) as server:

@@ -1,20 +1,20 @@
-"""Experiments of all kinds, to be looked at: each by its name, made anew."""
+"""Sample experiments of all kinds, by name: functions that make one in a storage."""
 
 from contextlib import contextmanager
-
-import numpy as np
+from datetime import UTC, datetime
 
 from dowise import CausalGraph, Problem, load_problem
-from dowise.environments import make_environment
+from dowise.experiment import status
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage
+from support.played_experiments import play
 
 WARD = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y"), "Y", "C", "Z", arms="all")
 ODD = Problem(
     CausalGraph.parse('"body mass" -> "a, b" -> "=Y"; "body mass" -> "=Y"'), "=Y", "body mass",
     domains={"a, b": ['say "no"', "ja, gern", "é"]}, reward_values={"0": -1e-7, "1": 1e9 / 3},
 )  # fmt: skip
-"""Names and labels that texts of arms must quote, and rewards of odd sizes."""
+"""Names and labels that must be quoted in the texts of arms, and rewards of odd sizes."""
 PRICED = Problem(
     CausalGraph.parse("X -> Y; W -> Y"), "Y", reward_values={"0": 10.0, "1": 60.0}, minimise=True,
     costs={"X": 0.1, "do(W=1)": 3.0}, forbidden=["do(W=0)"], arms="all",
@@ -31,15 +31,6 @@ def create(storage, name, problem, policy="ids", options=None, seed=7):
     return Experiment.create(storage, name, problem, policy, options, seed)
 
 
-def play(experiment, rounds, seed=0):
-    """So many rounds in a world drawn from the prior."""
-    world, rng = make_environment(experiment.problem, seed=3), np.random.default_rng(seed)
-    for _ in range(rounds):
-        context = world.draw_context(rng)
-        asked = experiment.ask(context)
-        experiment.tell(asked.id, world.play(asked.arm, context, rng))
-
-
 def fresh(storage, name):
     return create(storage, name, WARD)
 
@@ -48,12 +39,12 @@ def eventful(storage, name):
     """Restricted, played otherwise, withdrawn, erased, amended, incomplete, pending, a batch."""
     experiment = create(storage, name, WARD, "ts", {"propensity_samples": 30})
     play(experiment, 6)
-    asked = experiment.ask_many([{"C": 0}, {"C": 1}, {"C": 1}], "a batch/é", forbid=["do(X=1)"])
+    batch = experiment.ask_many([{"C": 0}, {"C": 1}, {"C": 1}], "a batch/é", forbid=["do(X=1)"])
     other = {"played": "do(W=1)", "unrelated": True}
-    experiment.tell(asked[0].id, {"X": 0, "Z": 1, "Y": 1}, **other)
-    experiment.tell(asked[1].id, {"Z": None})
-    experiment.withdraw(asked[1].id, "left")
-    experiment.tell(asked[2].id, {"Y": 0})  # what Y depends on is not known
+    experiment.tell(batch[0].id, {"X": 0, "Z": 1, "Y": 1}, **other)
+    experiment.tell(batch[1].id, {"Z": None})
+    experiment.withdraw(batch[1].id, "left")
+    experiment.tell(batch[2].id, {"Y": 0})  # values that Y depends on are not known
     number = experiment.ask({"C": 1}, allowed=["do()", "do(X=0)"]).id
     experiment.tell(number, {"Y": 1, "Z": 0})
     experiment.amend(number, {"Y": 0, "C": 0}, "typo")
@@ -107,8 +98,8 @@ def odd(storage, name):
 def large(storage, name):
     experiment = create(storage, name, LARGE, "ucb", {})
     for number in range(8):
-        asked = experiment.ask({"C": number % 2})
-        experiment.tell(asked.id, {"Y": number % 3 % 2})
+        decision = experiment.ask({"C": number % 2})
+        experiment.tell(decision.id, {"Y": number % 3 % 2})
     return experiment
 
 
@@ -118,26 +109,20 @@ def no_context(storage, name):
     return experiment
 
 
-KINDS = {
-    kind.__name__: kind
-    for kind in (
-        fresh, eventful, revised, imported, priced, doubtful, odd, large, no_context,
-    )
-}  # fmt: skip
+SAMPLES = {
+    make.__name__: make
+    for make in (fresh, eventful, revised, imported, priced, doubtful, odd, large, no_context)
+}
 
 
-def one_of(kind):
-    """In memory."""
-    return KINDS[kind](MemoryStorage(), kind)
+def make_sample(kind):
+    """Return a sample experiment in memory."""
+    return SAMPLES[kind](MemoryStorage(), kind)
 
 
 @contextmanager
-def still(monkeypatch):
-    """While the clock stands still, so that waiting times are the same."""
-    from datetime import UTC, datetime
-
-    from dowise.experiment import status
-
+def frozen_clock(monkeypatch):
+    """Stop the clock, so that waiting times are the same."""
     with monkeypatch.context() as patch:
         patch.setattr(status, "now", lambda: datetime(2030, 1, 1, tzinfo=UTC))
         yield
