@@ -1,4 +1,4 @@
-"""What stands before the app: hosts, origins, sizes, rates, headers, and what is in the log."""
+"""Security middleware: hosts, origins, sizes, timeouts, rates, headers and the log."""
 
 import contextlib
 import logging
@@ -12,12 +12,12 @@ import pytest
 from support.processes import wait_until
 from support.servers import running
 
-from dowise_web import security as guard
-from dowise_web import server as connections
+from dowise_web import security
+from dowise_web import server as server_module
 from dowise_web.auth import csrf_token
 from dowise_web.settings import Settings
 
-pytestmark = pytest.mark.slow  # real processes, and real waits
+pytestmark = pytest.mark.slow  # real connections and waits
 
 API = "/api/experiments/ward%207"
 
@@ -27,34 +27,34 @@ def admin(ward):
     return ward.client()
 
 
-def raw(ward, *parts, pause=0.0):
-    """What comes back for bytes as they are, until the server ends the connection, as it must."""
-    with socket.create_connection(("127.0.0.1", ward.server.settings.port)) as line:
-        line.settimeout(30)
+def send_raw(ward, *parts, pause=0.0):
+    """Send bytes, and return what the server sends until it closes the connection, as it must."""
+    with socket.create_connection(("127.0.0.1", ward.server.settings.port)) as connection:
+        connection.settimeout(30)
         for part in parts:
-            line.sendall(part)
+            connection.sendall(part)
             time.sleep(pause)
-        came = b""
+        received = b""
         with contextlib.suppress(ConnectionResetError):
-            while piece := line.recv(65536):
-                came += piece
-        return came
+            while piece := connection.recv(65536):
+                received += piece
+        return received
 
 
 def head_of(ward, admin, method="POST", path=f"{API}/ask", **more):
-    """The head of a request, without its last line."""
-    lines = {
+    """Return the head of a request, with additional headers."""
+    headers = {
         "Host": ward.address.removeprefix("http://"),
         "Authorization": admin.headers["Authorization"],
         "Content-Type": "application/json",
         "Connection": "close",
     } | {name.replace("_", "-"): value for name, value in more.items()}
-    text = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items())
+    text = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items())
     return text.encode() + b"\r\n"
 
 
-def status(came):
-    return int(came.split(b" ", 2)[1])
+def status(response):
+    return int(response.split(b" ", 2)[1])
 
 
 # -- hosts and origins ----------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def status(came):
              "0.0.0.0", "localhost:1", "127.0.0.1@evil.example", "[::1]", "127.1"],
 )  # fmt: skip
 def test_foreign_hosts_are_refused(admin, host):
-    """A name elsewhere that was pointed at this machine (DNS rebinding)."""
+    """As in DNS rebinding, where a foreign name points to this machine."""
     for path in ("/health", "/login", f"{API}/status", "/static/dowise.css"):
         answer = admin.get(path, headers={"Host": host})
         assert answer.status_code == 421
@@ -93,14 +93,14 @@ def test_foreign_origins_are_refused(ward, admin, origin):
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "whatever"])
 def test_cross_site_requests_are_refused(ward, admin, site):
-    """Another port of this machine is the same site, and still another's."""
+    """Also same-site ones: another port of this machine belongs to someone else."""
     for client in (admin, ward.browser()):
         client.headers.pop("Origin", None)
         answer = client.post(f"{API}/ask", json={}, headers={"Sec-Fetch-Site": site})
         assert answer.status_code == 403
     secret = {"secret": ward.token("admin")}
     answer = httpx2.post(f"{ward.address}/login", data=secret, headers={"Sec-Fetch-Site": site})
-    assert answer.status_code == 403  # nobody is signed in as somebody else
+    assert answer.status_code == 403  # no login CSRF
 
 
 def test_own_forms_with_a_null_origin_are_accepted(ward):
@@ -120,7 +120,7 @@ def test_large_bodies_are_refused(ward, admin):
         answer = admin.post(f"{API}/ask", content=b" " * size)
         assert answer.status_code == 413 and f"{limit:,}" in answer.json()["detail"]
     answer = admin.post(f"{API}/ask", content=b"{" + b" " * (limit - 2) + b"}")
-    assert answer.status_code == 422  # is read, and lacks a context
+    assert answer.status_code == 422  # read, and incomplete
 
 
 def test_chunked_bodies_are_limited(ward, admin):
@@ -133,22 +133,22 @@ def test_chunked_bodies_are_limited(ward, admin):
 
 
 @pytest.mark.parametrize(
-    ("length", "wanted"),
+    ("length", "expected"),
     [("9" * 15, 413), ("9" * 30, 400), ("2000000", 413), ("-1", 400), ("1e3", 400), ("0x10", 400),
      ("+5", 400), ("5, 6", 400), ("", 400)],
 )  # fmt: skip
-def test_invalid_content_lengths_are_refused(ward, admin, length, wanted):
-    assert status(raw(ward, head_of(ward, admin, Content_Length=length), b"{}")) == wanted
+def test_invalid_content_lengths_are_refused(ward, admin, length, expected):
+    assert status(send_raw(ward, head_of(ward, admin, Content_Length=length), b"{}")) == expected
 
 
 def test_no_second_request_is_smuggled_in_a_body(ward, admin):
-    """With a length of 2 the rest would be a request of its own; it must not be answered."""
+    """With a length of 2 the rest of the body would be a second request."""
     second = head_of(ward, admin, "GET", "/api/tokens")
-    came = raw(ward, head_of(ward, admin, Content_Length="2") + b"{}" + second)
-    assert came.count(b"HTTP/1.1 ") == 1
+    response = send_raw(ward, head_of(ward, admin, Content_Length="2") + b"{}" + second)
+    assert response.count(b"HTTP/1.1 ") == 1
     both = head_of(ward, admin, Content_Length="4", Transfer_Encoding="chunked")
-    came = raw(ward, both + b"2\r\n{}\r\n0\r\n\r\n" + second)
-    assert came.count(b"HTTP/1.1 ") == 1
+    response = send_raw(ward, both + b"2\r\n{}\r\n0\r\n\r\n" + second)
+    assert response.count(b"HTTP/1.1 ") == 1
 
 
 def test_sparse_tables_are_refused_before_they_fill_the_memory(admin):
@@ -170,7 +170,6 @@ def test_uploads_are_refused_before_they_are_parsed(ward, path, monkeypatch):
 
 
 def test_forms_have_a_maximum_number_of_fields(ward):
-    """Which is where it proves itself by its value."""
     browser, kind = ward.browser(), {"Content-Type": "application/x-www-form-urlencoded"}
     csrf = csrf_token(next(iter(browser.cookies.values())))
 
@@ -180,41 +179,47 @@ def test_forms_have_a_maximum_number_of_fields(ward):
     assert [send(fields).status_code for fields in (4000, 6000)] == [200, 400]
 
 
-# -- those who keep us waiting --------------------------------------------------------------------
+# -- slow clients ---------------------------------------------------------------------------------
 
 
 def test_silent_connections_do_not_block_others(ward, admin):
-    lines = [socket.create_connection(("127.0.0.1", ward.server.settings.port)) for _ in range(200)]
+    connections = [
+        socket.create_connection(("127.0.0.1", ward.server.settings.port)) for _ in range(200)
+    ]
     try:
-        for line in lines[:100]:
-            line.sendall(b"GET /health HTTP/1.1\r\nHost:")
-        for line in lines[100:150]:
-            line.sendall(head_of(ward, admin, Content_Length="100") + b"{")
+        for connection in connections[:100]:
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost:")
+        for connection in connections[100:150]:
+            connection.sendall(head_of(ward, admin, Content_Length="100") + b"{")
         assert admin.get("/api/me").status_code == 200
     finally:
-        for line in lines:
-            line.close()
+        for connection in connections:
+            connection.close()
 
 
 def test_idle_connections_are_closed(ward, admin, monkeypatch):
-    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.3)
-    assert raw(ward) == b""
-    assert raw(ward, b"GET /health HTTP/1.1\r\n", b"X-A", b": 1\r\n", pause=0.1) == b""
-    keeping = head_of(ward, admin, "GET", "/api/me", Connection="keep-alive")
-    assert raw(ward, keeping, b"GET /a").count(b"HTTP/1.1") == 1  # then a letter at a time
+    monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 0.3)
+    assert send_raw(ward) == b""
+    assert send_raw(ward, b"GET /health HTTP/1.1\r\n", b"X-A", b": 1\r\n", pause=0.1) == b""
+    keep_alive = head_of(ward, admin, "GET", "/api/me", Connection="keep-alive")
+    assert send_raw(ward, keep_alive, b"GET /a").count(b"HTTP/1.1") == 1  # then one byte at a time
 
 
 def test_slow_bodies_time_out(ward, admin, monkeypatch):
-    monkeypatch.setattr(guard, "BODY_TIMEOUT", 0.3)
-    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.5)
-    came = raw(ward, head_of(ward, admin, Content_Length="1000", Connection="keep-alive"), b"{")
-    assert status(came) == 408 and b"too slowly" in came
+    monkeypatch.setattr(security, "BODY_TIMEOUT", 0.3)
+    monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 0.5)
+    response = send_raw(
+        ward, head_of(ward, admin, Content_Length="1000", Connection="keep-alive"), b"{"
+    )
+    assert status(response) == 408 and b"too slowly" in response
 
 
 def test_long_queries_leave_threads_for_other_requests(ward, admin, monkeypatch):
-    """Those that wait for their turn each hold a thread, of which there are some 40."""
-    go = threading.Event()
-    monkeypatch.setattr(type(ward.registry.experiment("ward 7")), "audit", lambda *_: go.wait(60))
+    """There are about 40 threads, and queries that wait must not hold one."""
+    may_end = threading.Event()
+    monkeypatch.setattr(
+        type(ward.registry.experiment("ward 7")), "audit", lambda *_: may_end.wait(60)
+    )
     clients = [ward.client("read") for _ in range(50)]
     with ThreadPoolExecutor(50) as threads:
         try:
@@ -225,7 +230,7 @@ def test_long_queries_leave_threads_for_other_requests(ward, admin, monkeypatch)
             time.sleep(0.5)
             assert admin.get(f"{API}/status").status_code == 200  # while the others wait
         finally:
-            go.set()
+            may_end.set()
         assert [answer.result().status_code for answer in answers].count(503) >= 30
 
 
@@ -234,7 +239,7 @@ def test_long_queries_leave_threads_for_other_requests(ward, admin, monkeypatch)
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory):
-    """A server of little patience."""
+    """A server with low rate limits."""
     with running(tmp_path_factory.mktemp("strict") / "ward.db", rate=1.0, failures=0.1) as server:
         yield server
 
@@ -250,8 +255,8 @@ def test_requests_are_rate_limited_per_principal(strict):
 
 
 def test_only_invalid_tokens_are_rate_limited_per_address(strict):
-    wrong = {"Authorization": "Bearer dowise_" + "A" * 43}
-    with httpx2.Client(base_url=strict.address, headers=wrong) as guesser:
+    headers = {"Authorization": "Bearer dowise_" + "A" * 43}
+    with httpx2.Client(base_url=strict.address, headers=headers) as guesser:
         answers = [guesser.get("/api/me") for _ in range(12)]
     assert [answer.status_code for answer in answers][:9] == [401] * 9
     assert answers[-1].status_code == 429 and int(answers[-1].headers["retry-after"]) >= 1
@@ -270,14 +275,14 @@ HEADERS = {
 }
 
 
-def answers_of_every_kind(ward, admin, monkeypatch):
+def responses_of_every_kind(ward, admin, monkeypatch):
     tag = admin.get(f"{API}/status").headers["etag"]
     monkeypatch.setattr(ward.registry, "names", lambda: 1 / 0)
     yield 500, admin.get("/api/experiments")
     yield 500, ward.browser().get("/?all")
     monkeypatch.undo()
     monkeypatch.setattr("dowise_web.errors._respond", lambda *_, **_more: 1 / 0)
-    yield 500, admin.get("/api/experiments/none")  # the answer to an error is an error
+    yield 500, admin.get("/api/experiments/none")  # an error in an error handler
     monkeypatch.undo()
     yield 200, admin.get("/api/me")
     yield 200, admin.get("/login")
@@ -298,32 +303,32 @@ def answers_of_every_kind(ward, admin, monkeypatch):
 
 
 def test_every_response_has_the_security_headers(ward, admin, monkeypatch):
-    for status, answer in answers_of_every_kind(ward, admin, monkeypatch):
-        where = answer.request.url, answer.status_code
-        assert answer.status_code == status, where
+    for status, answer in responses_of_every_kind(ward, admin, monkeypatch):
+        context = answer.request.url, answer.status_code
+        assert answer.status_code == status, context
         for name, value in HEADERS.items():
-            assert answer.headers[name].startswith(value), (name, *where)
+            assert answer.headers[name].startswith(value), (name, *context)
         policy = answer.headers["Content-Security-Policy"]
-        assert "unsafe" not in policy and "frame-ancestors 'none'" in policy, where
-        assert "server" not in answer.headers, where
-        assert answer.headers.get_list("Access-Control-Allow-Origin") == [], where
+        assert "unsafe" not in policy and "frame-ancestors 'none'" in policy, context
+        assert "server" not in answer.headers, context
+        assert answer.headers.get_list("Access-Control-Allow-Origin") == [], context
         if status >= 300 or not str(answer.request.url.path).startswith("/static/"):
-            assert answer.headers["Cache-Control"] in ("no-store", "private, no-cache"), where
-        if status == 500 and "/api" in str(where[0]):
+            assert answer.headers["Cache-Control"] in ("no-store", "private, no-cache"), context
+        if status == 500 and "/api" in str(context[0]):
             assert answer.headers["content-type"] == "application/problem+json"
             assert "division" not in answer.text and "log" in answer.json()["detail"]
 
 
 def test_hsts_is_sent_over_tls_only():
-    always = guard.SecurityMiddleware(None, Settings(url="https://ward.example.org"))._headers
-    assert always["Strict-Transport-Security"].startswith("max-age=")
-    assert "Strict-Transport-Security" not in guard.SecurityMiddleware(None, Settings())._headers
+    headers = security.SecurityMiddleware(None, Settings(url="https://ward.example.org"))._headers
+    assert headers["Strict-Transport-Security"].startswith("max-age=")
+    assert "Strict-Transport-Security" not in security.SecurityMiddleware(None, Settings())._headers
 
 
 # -- the log --------------------------------------------------------------------------------------
 
 
-def of_ours(caplog):
+def log_lines(caplog):
     return [record.getMessage() for record in caplog.records if record.name == "dowise_web"]
 
 
@@ -331,20 +336,20 @@ def test_the_log_contains_no_secrets_and_no_queries(ward, admin, caplog):
     token = admin.headers["Authorization"].removeprefix("Bearer ")
     with caplog.at_level(logging.INFO):
         browser = ward.browser()
-        browser.get(f"{API}/status", params={"context": '{"C": "asked-for"}'})
-        admin.get(f"{API}/events?search=asked-for")
-        admin.post(f"{API}/ask", json={"context": {"C": "asked-for"}})
+        browser.get(f"{API}/status", params={"context": '{"C": "secret-query"}'})
+        admin.get(f"{API}/events?search=secret-query")
+        admin.post(f"{API}/ask", json={"context": {"C": "secret-query"}})
         admin.post(
-            f"{API}/ask", json={"context": {"C": 1}}, headers={"Idempotency-Key": "asked-for"}
+            f"{API}/ask", json={"context": {"C": 1}}, headers={"Idempotency-Key": "secret-query"}
         )
-        httpx2.post(f"{ward.address}/login", data={"secret": f"{token}asked-for"})
-        httpx2.get(f"{ward.address}/api/me", headers={"Authorization": "Bearer asked-for"})
-        raw(ward, b"asked-for\r\n\r\n")
-        assert wait_until(lambda: len(of_ours(caplog)) >= 7)
-    ours = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
-    text = "\n".join(ours)
+        httpx2.post(f"{ward.address}/login", data={"secret": f"{token}secret-query"})
+        httpx2.get(f"{ward.address}/api/me", headers={"Authorization": "Bearer secret-query"})
+        send_raw(ward, b"secret-query\r\n\r\n")
+        assert wait_until(lambda: len(log_lines(caplog)) >= 7)
+    lines = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
+    text = "\n".join(lines)
     assert f"GET {API}/status 422" in text
-    assert "asked-for" not in text and "dowise_" not in text
+    assert "secret-query" not in text and "dowise_" not in text
     assert browser.cookies and not any(value in text for value in browser.cookies.values())
 
 
@@ -352,8 +357,8 @@ def test_log_lines_can_not_be_forged(admin, caplog):
     with caplog.at_level(logging.INFO):
         admin.get("/api/experiments/x%0d%0a2026-01-01 GET /forged 200%1b[31m")
         admin.get("/static/%0aforged")
-        assert wait_until(lambda: len(of_ours(caplog)) == 2)  # a line follows the answer
-    assert all(line.isprintable() for line in of_ours(caplog))
+        assert wait_until(lambda: len(log_lines(caplog)) == 2)  # lines follow the responses
+    assert all(line.isprintable() for line in log_lines(caplog))
 
 
 def test_unexpected_errors_are_only_logged(ward, admin, caplog, monkeypatch):
@@ -366,5 +371,5 @@ def test_unexpected_errors_are_only_logged(ward, admin, caplog, monkeypatch):
 def test_upgrades_to_other_protocols_are_ignored(ward, admin):
     more = {"Upgrade": "websocket", "Connection": "Upgrade, close", "Sec_WebSocket_Version": "13"}
     key = {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ=="}
-    came = raw(ward, head_of(ward, admin, "GET", f"{API}/stream/none", **more, **key))
-    assert status(came) == 404
+    response = send_raw(ward, head_of(ward, admin, "GET", f"{API}/stream/none", **more, **key))
+    assert status(response) == 404

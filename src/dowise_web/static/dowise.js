@@ -3,76 +3,76 @@
 (() => {
   "use strict";
 
-  const SOON = 1500; // milliseconds between two refreshes of what is cheap to look at
-  const SLOWLY = 12000; // … and of what the server has to reckon for
-  const LEAVE = 5000; // … after which a hidden page leaves its connection to others
+  const QUICK_INTERVAL = 1500; // milliseconds between two quick refreshes
+  const SLOW_INTERVAL = 12000; // … between two refreshes that the server has to compute
+  const HIDDEN_TIMEOUT = 5000; // … after which a hidden page closes its stream
   const root = document.documentElement;
 
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-  const say = (words) => { document.getElementById("announcements").textContent = words; };
-  const complain = (words) => { document.getElementById("notices").textContent = words; };
+  const announce = (text) => { document.getElementById("announcements").textContent = text; };
+  const showNotice = (text) => { document.getElementById("notices").textContent = text; };
 
   // -- live updates: the journal has grown ------------------------------------------------
 
-  /* Throttle: call at most once per pause, and once more after the last call that came too early. */
-  function atMostEvery(pause, act) {
+  /* Call at most once per interval, and once more after the last call that came too early. */
+  function throttle(interval, callback) {
     let last = -Infinity;
     let timer = null;
     return () => {
       if (timer !== null) return;
-      timer = setTimeout(() => { timer = null; last = Date.now(); act(); }, Math.max(0, last + pause - Date.now()));
+      timer = setTimeout(() => { timer = null; last = Date.now(); callback(); }, Math.max(0, last + interval - Date.now()));
     };
   }
 
   /* A hidden page catches up when it becomes visible. */
-  function whenSeen(act) {
+  function whenVisible(callback) {
     let isDue = false;
     document.addEventListener("visibilitychange", () => {
-      if (isDue && !document.hidden) { isDue = false; act(); }
+      if (isDue && !document.hidden) { isDue = false; callback(); }
     });
-    return () => { if (document.hidden) isDue = true; else act(); };
+    return () => { if (document.hidden) isDue = true; else callback(); };
   }
 
-  function signedOut() {
-    const sign = document.querySelector(".live");
-    if (sign) { sign.dataset.state = "ended"; sign.textContent = "signed out"; sign.hidden = false; }
+  function showSignedOut() {
+    const badge = document.querySelector(".live");
+    if (badge) { badge.dataset.state = "ended"; badge.textContent = "signed out"; badge.hidden = false; }
   }
 
-  function listen() {
+  function followJournal() {
     const address = document.body.dataset.stream;
-    const sign = document.querySelector(".live");
-    if (!address || !sign || !window.EventSource) return;
-    const soon = whenSeen(atMostEvery(SOON, () => htmx.trigger(document.body, "head")));
-    const slowly = whenSeen(atMostEvery(SLOWLY, () => htmx.trigger(document.body, "headslowly")));
-    const show = (state, words) => { sign.dataset.state = state; sign.textContent = words; sign.hidden = false; };
-    let known = Number(document.body.dataset.head);
+    const badge = document.querySelector(".live");
+    if (!address || !badge || !window.EventSource) return;
+    const refreshQuickly = whenVisible(throttle(QUICK_INTERVAL, () => htmx.trigger(document.body, "head")));
+    const refreshSlowly = whenVisible(throttle(SLOW_INTERVAL, () => htmx.trigger(document.body, "head-slow")));
+    const show = (state, text) => { badge.dataset.state = state; badge.textContent = text; badge.hidden = false; };
+    let lastNumber = Number(document.body.dataset.head);
     let source = null;
-    let wait = 1000;
+    let delay = 1000;
     const connect = () => {
       source = new EventSource(address);
-      source.addEventListener("open", () => { wait = 1000; show("live", "live"); });
+      source.addEventListener("open", () => { delay = 1000; show("live", "live"); });
       source.addEventListener("head", (event) => {
         const { number } = JSON.parse(event.data);
-        if (number !== known) { known = number; soon(); slowly(); }
+        if (number !== lastNumber) { lastNumber = number; refreshQuickly(); refreshSlowly(); }
       });
       source.addEventListener("error", () => {
         show("reconnecting", "reconnecting");
         if (source.readyState !== EventSource.CLOSED) return;
-        const again = () => { setTimeout(meet, wait); wait = Math.min(2 * wait, 30000); };
-        // The browser gave up and does not tell why: after a sign-out there is no point in trying again.
-        fetch("/api/me").then((answer) => (answer.status === 401 ? signedOut() : again()), again);
+        const tryAgain = () => { setTimeout(connectIfVisible, delay); delay = Math.min(2 * delay, 30000); };
+        // The browser gave up without a reason; after a sign-out it is useless to try again.
+        fetch("/api/me").then((response) => (response.status === 401 ? showSignedOut() : tryAgain()), tryAgain);
       });
     };
     /* Browsers share six connections among all pages of a server: visible pages go first. */
-    const meet = () => { if (!document.hidden && (source?.readyState ?? EventSource.CLOSED) === EventSource.CLOSED) connect(); };
-    let leaving = null;
+    const connectIfVisible = () => { if (!document.hidden && (source?.readyState ?? EventSource.CLOSED) === EventSource.CLOSED) connect(); };
+    let closeTimer = null;
     document.addEventListener("visibilitychange", () => {
-      clearTimeout(leaving);
-      if (document.hidden) leaving = setTimeout(() => source?.close(), LEAVE); else meet();
+      clearTimeout(closeTimer);
+      if (document.hidden) closeTimer = setTimeout(() => source?.close(), HIDDEN_TIMEOUT); else connectIfVisible();
     });
     addEventListener("pagehide", () => source?.close());
-    addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }); // forms are for one use
-    meet();
+    addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }); // a form can be sent once
+    connectIfVisible();
   }
 
   // -- updates do not interrupt the user -------------------------------------------
@@ -82,25 +82,25 @@
     if (form) form.dataset.touched = "";
   });
 
-  const isNews = (event) => /^head/.test(event.detail.requestConfig?.triggeringEvent?.type ?? "");
+  const isRefresh = (event) => /^head/.test(event.detail.requestConfig?.triggeringEvent?.type ?? "");
 
   document.addEventListener("htmx:beforeRequest", (event) => {
-    if (!isNews(event)) return;
+    if (!isRefresh(event)) return;
     const isBusy = event.detail.elt.querySelector("form[data-touched]") || document.querySelector("form[data-sent]");
-    if (isBusy) event.preventDefault(); // what a form brings is as new
+    if (isBusy) event.preventDefault(); // the response to the form is as recent
   });
 
-  let open = [];
+  let openIds = [];
   document.addEventListener("htmx:beforeSwap", (event) => {
-    if (isNews(event) && !event.detail.requestConfig.elt.isConnected) { // asked for by a page that is gone
+    if (isRefresh(event) && !event.detail.requestConfig.elt.isConnected) { // requested by an element that is gone
       event.detail.shouldSwap = false;
       return;
     }
-    open = isNews(event) ? all("details[open][id]", event.detail.target).map((one) => one.id) : [];
+    openIds = isRefresh(event) ? all("details[open][id]", event.detail.target).map((details) => details.id) : [];
   });
   document.addEventListener("htmx:afterSettle", () => {
-    for (const id of open) { const one = document.getElementById(id); if (one) one.open = true; }
-    open = [];
+    for (const id of openIds) { const details = document.getElementById(id); if (details) details.open = true; }
+    openIds = [];
   });
 
   // -- sending --------------------------------------------------------------------------------
@@ -113,7 +113,7 @@
     for (const button of all("button", form)) button.setAttribute("aria-disabled", "true");
   }, true);
 
-  const free = (event) => {
+  const enableForm = (event) => {
     const form = event.detail.elt?.closest?.("form");
     if (!form) return;
     delete form.dataset.sent;
@@ -122,37 +122,38 @@
 
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
     document.addEventListener(name, (event) => {
-      free(event);
-      if (!isNews(event)) complain("The server can't be reached. What you typed is still here: please try again.");
+      enableForm(event);
+      if (!isRefresh(event)) showNotice("The server can't be reached. What you typed is still here: please try again.");
     });
   }
   document.addEventListener("htmx:responseError", (event) => {
-    free(event);
+    enableForm(event);
     const status = event.detail.xhr.status;
-    if (status === 401) { // nothing that was typed is thrown away
-      signedOut();
-      if (!isNews(event)) complain("Your session has ended and nothing was saved. Copy what you typed, then sign in again.");
+    if (status === 401) { // keep what was typed
+      showSignedOut();
+      if (!isRefresh(event)) showNotice("Your session has ended and nothing was saved. Copy what you typed, then sign in again.");
       return;
     }
-    if (isNews(event)) return;
-    let words = `The server reported an error (${status}). What you typed is still here.`;
-    if (status === 403) words = "That is not allowed: your session may have ended, or your role does not permit it. Reload the page.";
-    if (status === 429) words = "Too many requests: wait a moment and try again.";
-    complain(words);
+    if (isRefresh(event)) return;
+    let text = `The server reported an error (${status}). What you typed is still here.`;
+    if (status === 403) text = "That is not allowed: your session may have ended, or your role does not permit it. Reload the page.";
+    if (status === 429) text = "Too many requests: wait a moment and try again.";
+    showNotice(text);
   });
-  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) complain(""); });
+  document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) showNotice(""); });
 
   // -- times in the reader's own zone ----------------------------------------------------------
 
-  const today = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
-  const ever = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+  const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-  function localise(within) {
-    for (const one of all("time[datetime]", within)) {
-      const when = new Date(one.dateTime);
-      if (Number.isNaN(when.getTime())) continue;
-      if (!one.title) one.title = one.dateTime;
-      one.textContent = (when.toDateString() === new Date().toDateString() ? today : ever).format(when);
+  function localizeTimes(within) {
+    for (const element of all("time[datetime]", within)) {
+      const time = new Date(element.dateTime);
+      if (Number.isNaN(time.getTime())) continue;
+      if (!element.title) element.title = element.dateTime;
+      const isToday = time.toDateString() === new Date().toDateString();
+      element.textContent = (isToday ? timeFormat : dateFormat).format(time);
     }
   }
 
@@ -182,13 +183,13 @@
         { ...axis, label: data.along, size: 30, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000] },
         { ...axis, size: 48, values: (_, ticks) => ticks.map(short) },
       ],
-      series: [{}, ...data.series.map((one) => ({
-        label: one.name, stroke: colour(`series-${one.colour}`), width: one.leads ? 3 : 1.75,
-        dash: DASHES[one.colour], points: { show: data.x.length < 2 }, spanGaps: true,
+      series: [{}, ...data.series.map((line) => ({
+        label: line.name, stroke: colour(`series-${line.colour}`), width: line.leads ? 3 : 1.75,
+        dash: DASHES[line.colour], points: { show: data.x.length < 2 }, spanGaps: true,
       }))],
     };
-    const plot = new uPlot(options, [data.x, ...data.series.map((one) => one.values)], area);
-    plot.root.setAttribute("aria-hidden", "true"); // the table below it says the same
+    const plot = new uPlot(options, [data.x, ...data.series.map((line) => line.values)], area);
+    plot.root.setAttribute("aria-hidden", "true"); // the table below has the same numbers
     charts.set(area, plot);
   }
 
@@ -209,7 +210,7 @@
   addEventListener("beforeprint", () => { root.classList.add("on-paper"); drawAll(); });
   addEventListener("afterprint", () => { root.classList.remove("on-paper"); drawAll(); });
 
-  // -- a one-time link: its secret is in the fragment, which no server and no log has seen -----------
+  // -- a one-time link: its secret is in the fragment, which browsers send to no server ----------
 
   function enter() {
     const form = document.getElementById("enter");
@@ -225,15 +226,15 @@
     }
   }
 
-  // -- beginning ---------------------------------------------------------------------------------------
+  // -- start -------------------------------------------------------------------------------------------
 
-  function dress(within) { localise(within); drawAll(within); }
+  function prepare(within) { localizeTimes(within); drawAll(within); }
 
   document.addEventListener("htmx:load", (event) => {
-    const fresh = event.detail.elt;
-    dress(fresh);
-    const telling = fresh.matches?.("[data-announce]") ? fresh : fresh.querySelector?.("[data-announce]");
-    if (telling) say(telling.dataset.announce);
+    const loaded = event.detail.elt;
+    prepare(loaded);
+    const message = loaded.matches?.("[data-announce]") ? loaded : loaded.querySelector?.("[data-announce]");
+    if (message) announce(message.dataset.announce);
   });
-  document.addEventListener("DOMContentLoaded", () => { dress(document); listen(); enter(); });
+  document.addEventListener("DOMContentLoaded", () => { prepare(document); followJournal(); enter(); });
 })();

@@ -1,17 +1,17 @@
-/* The page of the graph: marks what the panel shows, and takes the reader there. Without it the links work all the same. */
+/* The page The graph: marks the selected link and moves the focus to the panel. The links also work without it. */
 (() => {
   "use strict";
 
-  /* After a refresh the picture is as it was when the page was loaded. */
-  function mark() {
-    const shows = document.getElementById("panel")?.dataset.shows;
-    for (const one of document.querySelectorAll("#drawn [aria-current], .arm-list [aria-current]")) one.removeAttribute("aria-current");
-    if (shows) document.getElementById(shows)?.setAttribute("aria-current", "true");
+  /* A refreshed picture has the selection of the time when the page was loaded. */
+  function markSelection() {
+    const selected = document.getElementById("panel")?.dataset.shows;
+    for (const link of document.querySelectorAll("#graph-picture [aria-current], .arm-list [aria-current]")) link.removeAttribute("aria-current");
+    if (selected) document.getElementById(selected)?.setAttribute("aria-current", "true");
   }
 
   document.addEventListener("htmx:afterSettle", (event) => {
-    mark();
-    const chosen = event.detail.requestConfig?.elt;
-    if (event.detail.target?.id === "panel" && chosen?.id !== "panel") document.getElementById("panel-title")?.focus();
+    markSelection();
+    const source = event.detail.requestConfig?.elt;
+    if (event.detail.target?.id === "panel" && source?.id !== "panel") document.getElementById("panel-title")?.focus();
   });
 })();

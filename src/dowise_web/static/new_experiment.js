@@ -9,42 +9,42 @@
     const preview = document.getElementById("preview");
     const gutter = document.querySelector(".gutter");
     if (!text || !upload || !preview || !gutter) return;
-    const first = text.value;
+    const initial = text.value;
     const max = Number(text.dataset.max);
-    let wrong = null;
+    let errorLine = null;
 
-    const edited = () => { number(); htmx.trigger(text, "edited"); };
+    const edited = () => { updateLineNumbers(); htmx.trigger(text, "edited"); };
 
     // -- line numbers ----------------------------------------------------------------------------
 
-    function number() {
+    function updateLineNumbers() {
       const lines = text.value.split("\n").length;
       while (gutter.children.length > lines) gutter.lastChild.remove();
       while (gutter.children.length < lines) {
-        const one = document.createElement("span");
-        one.textContent = gutter.children.length + 1;
-        gutter.append(one);
+        const lineNumber = document.createElement("span");
+        lineNumber.textContent = gutter.children.length + 1;
+        gutter.append(lineNumber);
       }
-      [...gutter.children].forEach((one, i) => one.classList.toggle("wrong", i + 1 === wrong));
+      [...gutter.children].forEach((lineNumber, i) => lineNumber.classList.toggle("wrong", i + 1 === errorLine));
       gutter.scrollTop = text.scrollTop;
     }
 
-    function mark() {
-      const place = preview.querySelector("[data-line]");
-      wrong = place ? Number(place.dataset.line) : null;
-      if (wrong === null) text.removeAttribute("aria-invalid"); else text.setAttribute("aria-invalid", "true");
-      number();
+    function markError() {
+      const error = preview.querySelector("[data-line]");
+      errorLine = error ? Number(error.dataset.line) : null;
+      if (errorLine === null) text.removeAttribute("aria-invalid"); else text.setAttribute("aria-invalid", "true");
+      updateLineNumbers();
     }
 
     text.addEventListener("input", edited);
     text.addEventListener("scroll", () => { gutter.scrollTop = text.scrollTop; });
     new ResizeObserver(() => { gutter.scrollTop = text.scrollTop; }).observe(text);
-    preview.addEventListener("htmx:afterSwap", mark);
-    number();
+    preview.addEventListener("htmx:afterSwap", markError);
+    updateLineNumbers();
 
     // -- files, chosen or dropped --------------------------------------------------------------------
 
-    async function take(file) {
+    async function readFile(file) {
       if (!file) return;
       const notices = document.getElementById("notices");
       if (file.size > max) {
@@ -61,19 +61,19 @@
       edited();
     }
 
-    const chosen = upload.querySelector("input");
+    const input = upload.querySelector("input");
     upload.hidden = false;
-    chosen.addEventListener("change", () => { take(chosen.files[0]); chosen.value = ""; });
+    input.addEventListener("change", () => { readFile(input.files[0]); input.value = ""; });
     text.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) event.preventDefault(); });
     text.addEventListener("drop", (event) => {
-      if (event.dataTransfer.files.length) { event.preventDefault(); take(event.dataTransfer.files[0]); }
+      if (event.dataTransfer.files.length) { event.preventDefault(); readFile(event.dataTransfer.files[0]); }
     });
 
     // -- an example replaces the text ------------------------------------------------
 
     document.getElementById("examples").addEventListener("click", (event) => {
-      const isWritten = text.value.trim() && text.value !== first;
-      if (event.target.closest("a") && isWritten && !confirm("Replace what you wrote with the example?")) event.preventDefault();
+      const isChanged = text.value.trim() && text.value !== initial;
+      if (event.target.closest("a") && isChanged && !confirm("Replace what you wrote with the example?")) event.preventDefault();
     });
   });
 })();

@@ -55,4 +55,4 @@ def test_an_audit_reads_the_store_again(tmp_path):
         database.close()
         audit = reader.get(url).json()
         assert not audit["ok"] and audit["finding"]["event"] == 3
-        assert "The journal has an error" in browser.get(page).text
+        assert "The record has an error" in browser.get(page).text

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.slow
 
 
 PLACES = {
-    "the experiments": ("/?all", ".shelf"),
+    "the experiments": ("/?all", ".experiment-list"),
     "the people": ("/people", "#invite"),
     "now": (f"{WARD_URL}/now", "#ask"),
     "a pending decision": (f"{WARD_URL}/now?decision=10", "#tell"),

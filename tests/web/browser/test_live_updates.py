@@ -37,18 +37,18 @@ def test_updates_reach_the_results_and_the_history(served, open_window):
     known.goto(f"{WARD_URL}/known")
     known.locator(".live[data-state=live]").wait_for()
     known.get_by_label("Rounds to come").fill("12")
-    before = known.locator("#lead-in").inner_text()
+    before = known.locator("#intro").inner_text()
     past = window.context.new_page()
     past.goto(f"{WARD_URL}/history")
     past.locator(".live[data-state=live]").wait_for()
     past.get_by_text("Why this decision?").first.click()
-    past.locator(".why table").wait_for()
+    past.locator(".explanation table").wait_for()
     asked = bo.post(f"/api{WARD_URL}/ask", json={"context": {"Age": "old"}}).json()["id"]
     past.get_by_text(f"Decision {asked}").first.wait_for()
-    assert past.locator(".why table").is_visible()
+    assert past.locator(".explanation table").is_visible()
     known.bring_to_front()
     known.wait_for_function(
-        "(text) => document.querySelector('#lead-in').innerText !== text", arg=before
+        "(text) => document.querySelector('#intro').innerText !== text", arg=before
     )
     assert known.get_by_label("Rounds to come").input_value() == "12"
 

@@ -103,9 +103,9 @@ def test_search_explain_export_and_audit(served, open_window):
     page.get_by_label("Kind of event").select_option("asked")
     page.wait_for_url("**kind=asked*")
     page.get_by_text("Why this decision?").first.click()
-    page.locator(".why table").wait_for()
+    page.locator(".explanation table").wait_for()
     explained = served.registry.experiment("ward 7").explain(count(served)).sentences()
-    assert explained[1] in page.locator(".why").first.inner_text()
+    assert explained[1] in page.locator(".explanation").first.inner_text()
     assert accessibility_problems(page) == []
 
     for kind, reads in (("CSV", lambda text: text.splitlines()[1:]), ("JSON", json.loads)):
@@ -115,8 +115,8 @@ def test_search_explain_export_and_audit(served, open_window):
         assert len(reads(text)) > 0 and "Recovery" in text
         assert waiting.value.suggested_filename.endswith(kind.lower())
 
-    page.get_by_role("link", name="Audit the journal").click()
-    page.get_by_text("The journal is complete").wait_for()
+    page.get_by_role("link", name="Check the record").click()
+    page.get_by_text("The record is complete").wait_for()
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url("**/login")
     page.goto(f"{WARD_URL}/history")
@@ -195,7 +195,7 @@ def test_invite_and_revoke(open_window, script):
         assert accessibility_problems(page) == []
     other.page.goto(page.locator(".secret").inner_text())
     other.page.wait_for_url(lambda url: "/enter" not in url)
-    assert "Dr. Zoë (role read)" in other.page.locator(".colophon").inner_text()
+    assert "Dr. Zoë (role read)" in other.page.locator(".page-footer").inner_text()
     assert other.page.get_by_role("link", name="People").count() == 0
     page.goto("/people")
     page.get_by_role("link", name="Revoke link").and_(page.get_by_label("Dr. Zoë")).first.click()

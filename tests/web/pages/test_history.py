@@ -73,9 +73,7 @@ def test_the_seed_is_not_shown(served):
 
 def test_an_audit_shows_the_head(served):
     page = served.browser("read").get("/experiments/ward/history/audit").text
-    assert (
-        "The journal is complete" in page and str(served.registry.experiment("ward").head) in page
-    )
+    assert "The record is complete" in page and str(served.registry.experiment("ward").head) in page
 
 
 def test_older_events_are_loaded_on_demand(tmp_path):
@@ -95,7 +93,9 @@ def test_older_events_are_loaded_on_demand(tmp_path):
 def test_newer_events_are_sent_once(served):
     browser = served.browser("read")
     page = browser.get("/experiments/ward/history?kind=told").text
-    url = re.search(r'<li class="news" hidden hx-get="([^"]*)"', page)[1].replace("&amp;", "&")
+    url = re.search(r'<li class="newer-events" hidden hx-get="([^"]*)"', page)[1].replace(
+        "&amp;", "&"
+    )
     part = browser.get(url, headers={"HX-Request": "true"}).text
     assert lines(part) == [] and "<html" not in part and url.replace("&", "&amp;") in part
     served.registry.experiment("ward").tell(5, {"Y": 1})
