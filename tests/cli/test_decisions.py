@@ -61,20 +61,6 @@ def test_ask_for_several_decisions(ward):
         assert [*document] == ["decisions"] and [x["id"] for x in document["decisions"]] == ids
 
 
-def test_ask_again_with_the_same_request_id_returns_the_same_decision(ward):
-    assert [ward.run_json(*ASK, "--request-id", "r")["id"] for _ in range(2)] == [3, 3]
-    assert ward.error_code(*ASK, "--request-id", "r", "-n", "2") == "request-conflict"
-
-
-def test_ask_among_some_arms(ward):
-    decision = ward.run_json(*ASK, "--forbid", "do(Dose=high)")
-    assert decision["allowed"] == decision["arms"][:3] and len(decision["probabilities"]) == 4
-    allow = ("--allow", "do(Dose=none)", "--allow", "do(Dose=low)")
-    decision = ward.run_json(*ASK, *allow)
-    assert decision["probabilities"][0] == decision["probabilities"][3] == 0
-    assert ward.run_json(*ASK, *allow, "--forbid", "do(Dose=low)")["text"] == "do(Dose=none)"
-
-
 def test_tell_in_pieces(ward):
     output = ward.run_ok("tell", "ward.db", "2", "Frailty=1", "--actor", "ann")
     assert output.startswith("Decision 2, do(Dose=") and "pending: Frailty=1\n" in output
@@ -86,11 +72,6 @@ def test_tell_in_pieces(ward):
     assert not ward.run_json("tell", "ward.db", "2", "Recovery=0")["changed"]
     kind, payload, actor = events()[-2]
     assert (kind, payload["values"], actor) == ("told", {"Frailty": "1"}, "ann")
-
-
-def test_tell_a_missing_value(ward):
-    output = ward.run_ok("tell", "ward.db", "2", "Frailty=", "Recovery=1")
-    assert "done: Frailty=missing, Recovery=1" in output and "Still" not in output
 
 
 def test_tell_that_another_arm_was_played(ward):

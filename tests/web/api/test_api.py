@@ -45,12 +45,6 @@ def test_a_repeated_key_returns_the_same_decision(admin):
     assert first.json() == again.json()
 
 
-def test_another_request_with_the_same_key_is_a_conflict(admin):
-    ask(admin, "bed 5")
-    other = ask(admin, "bed 5", context={"C": 0})
-    assert other.status_code == 409 and "bed 5" in other.json()["detail"]
-
-
 def test_concurrent_requests_with_one_key_get_one_decision(ward, admin):
     before = last_number(admin)
     clients = [ward.client("ask") for _ in range(12)]
@@ -71,15 +65,6 @@ def test_a_repeated_key_returns_the_same_batch(admin):
 @pytest.mark.parametrize("key", ["x" * 201, ""])
 def test_invalid_keys_are_refused(admin, key):
     assert ask(admin, key).status_code == 422
-
-
-def test_tell_twice_is_a_no_op_and_other_values_conflict(admin):
-    number = ask(admin).json()["id"]
-    first = admin.post(f"{API}/tell/{number}", json={"values": {"Y": 1}}).json()
-    again = admin.post(f"{API}/tell/{number}", json={"values": {"Y": 1}}).json()
-    assert first["changed"] and not again["changed"] and first["head"] == again["head"]
-    other = admin.post(f"{API}/tell/{number}", json={"values": {"Y": 0}})
-    assert other.status_code == 409
 
 
 @pytest.mark.parametrize("verb", ["tell", "amend", "withdraw", "erase"])
