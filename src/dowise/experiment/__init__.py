@@ -70,65 +70,39 @@ if TYPE_CHECKING:
     from dowise.experiment.wire import status_to_json as status_to_json
     from dowise.experiment.wire import target_from_json as target_from_json
 
-_HOME = {
-    "ArmSummary": "dowise.experiment.status",
-    "Audit": "dowise.experiment.audit",
-    "Case": "dowise.experiment.case",
-    "Evaluation": "dowise.experiment.evaluation",
-    "Event": "dowise.experiment.event",
-    "Experiment": "dowise.experiment.experiment",
-    "ExperimentBase": "dowise.experiment.base",
-    "Explanation": "dowise.experiment.explanation",
-    "Finding": "dowise.experiment.audit",
-    "Head": "dowise.experiment.event",
-    "History": "dowise.experiment.history",
-    "LiveDecision": "dowise.experiment.ask",
-    "RecordUsage": "dowise.experiment.advice",
-    "Rehearsal": "dowise.experiment.rehearsal",
-    "StateView": "dowise.experiment.view",
-    "Status": "dowise.experiment.status",
-    "check_storage": "dowise.testing",
-    "rehearse": "dowise.experiment.rehearsal",
-}
-
-# What `dowise_web` uses beyond the public names; it imports nothing else of this package.
-_FOR_WEB = {
-    "dowise._core.codec": ("to_json",),
-    "dowise.experiment.advice": (
-        "floor_advice",
-        "soft_advice",
-    ),
-    "dowise.experiment.case": ("CaseStatus",),
-    "dowise.experiment.config": (
-        "ExperimentConfig",
-        "problem_of",
-    ),
+# Names by module. Those that `__all__` lacks are for dowise_web, which imports nothing else.
+_NAMES = {
+    "dowise.experiment.advice": ("RecordUsage", "floor_advice", "soft_advice"),
+    "dowise.experiment.ask": ("LiveDecision",),
+    "dowise.experiment.audit": ("Audit", "Finding"),
+    "dowise.experiment.base": ("ExperimentBase",),
+    "dowise.experiment.case": ("Case", "CaseStatus"),
+    "dowise.experiment.config": ("ExperimentConfig", "problem_of"),
+    "dowise.experiment.evaluation": ("Evaluation",),
     "dowise.experiment.event": (
         "DamagedEventError",
+        "Event",
+        "Head",
         "KINDS",
         "as_text",
         "now",
         "resolve_actor",
     ),
-    "dowise.experiment.experiment": ("validate_name",),
+    "dowise.experiment.experiment": ("Experiment", "validate_name"),
+    "dowise.experiment.explanation": ("Explanation",),
     "dowise.experiment.factor_tables": (
         "FormulaView",
         "VariableView",
         "formula_view",
         "variable_view",
     ),
-    "dowise.experiment.history": (
-        "POINTS",
-        "decision_of",
-        "event_text",
-    ),
+    "dowise.experiment.history": ("History", "POINTS", "decision_of", "event_text"),
     "dowise.experiment.read_model": ("IndependentArmsBelief",),
-    "dowise.experiment.records": (
-        "BadRowsError",
-        "forbidden_note",
-        "no_reward_note",
-    ),
+    "dowise.experiment.records": ("BadRowsError", "forbidden_note", "no_reward_note"),
+    "dowise.experiment.rehearsal": ("Rehearsal", "rehearse"),
     "dowise.experiment.status": (
+        "ArmSummary",
+        "Status",
         "context_text",
         "default_tolerance",
         "describe_continuing",
@@ -139,6 +113,7 @@ _FOR_WEB = {
         "duration",
         "pending_seconds",
     ),
+    "dowise.experiment.view": ("StateView",),
     "dowise.experiment.wire": (
         "API",
         "belief_to_json",
@@ -152,8 +127,10 @@ _FOR_WEB = {
         "status_to_json",
         "target_from_json",
     ),
+    "dowise._core.codec": ("to_json",),
+    "dowise.testing": ("check_storage",),
 }
-_HOME |= {name: module for module, names in _FOR_WEB.items() for name in names}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "ArmSummary",
@@ -178,8 +155,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'dowise.experiment' has no attribute {name!r}")
 
 

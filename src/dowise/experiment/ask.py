@@ -93,7 +93,7 @@ class AskRequest:
 
 
 class Question(NamedTuple):
-    """One context, and the arms to choose from."""
+    """A context, and the arms to choose from."""
 
     context: dict[str, str]
     allowed: list[int] | None = None

@@ -1,6 +1,6 @@
-"""A case: one decision with what has been told of it so far.
+"""Cases: decisions with the values that have been told.
 
-Told values are labels; None means that a value is missing for good.
+Values are labels; None means that a value is permanently missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CaseStatus = Literal["pending", "done", "withdrawn", "erased"]
 
 @dataclass(slots=True)
 class Case:
-    """One decision of a live experiment, with what has been told of it.
+    """A decision of a live experiment, with the values that have been told.
 
     It is pending until its reward is told (or known to be missing), or until it is withdrawn.
     `tell`, `amend` and `withdraw` of an experiment return one.
@@ -44,7 +44,7 @@ class Case:
     """True if some arms were not allowed."""
     request_id: str | None = None
     values: Labels = field(default_factory=dict)
-    """Values that were told; None if a value is missing for good."""
+    """Values that were told; None if a value is permanently missing."""
     superseded: dict[str, list[str | None]] = field(default_factory=dict)
     """Earlier values of the context, the arm or the outcome that were corrected, oldest first."""
     played: Intervention | None = None
@@ -66,7 +66,7 @@ class Case:
 
     @property
     def known(self) -> Labels:
-        """All known values: the context, the outcome, and what the arm set."""
+        """Known values: the context, the outcome, and the settings of the arm."""
         return {**self.context, **self.values, **self.arm}
 
     def missing_variables(self, problem: Problem) -> tuple[str, ...]:

@@ -53,8 +53,8 @@ class PlayCounts:
         """Return the context of a decision under the current problem; None if it is unknown."""
         if case.status == "erased":
             return None
-        known = case.known
-        labels = [known.get(name) for name in self._problem.context]
+        values = case.known
+        labels = [values.get(name) for name in self._problem.context]
         return None if None in labels else tuple(map(str, labels))
 
     def plays(self, context: Mapping[str, str]) -> NDArray[np.int64]:

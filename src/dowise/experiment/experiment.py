@@ -291,7 +291,8 @@ class Experiment(ExperimentBase):
                     return answered
                 if journal.compiled is tx.state.config:
                     return decide_batch(tx, request)
-            # Compiling takes seconds, so it is done outside the transaction.
+            # Outside the transaction, since compiling takes seconds; then try again, because the
+            # configuration may have changed in the meantime.
             journal.compile_policy()
 
     def warm_up(self) -> None:

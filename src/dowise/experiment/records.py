@@ -56,7 +56,7 @@ class Unpacked(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """One code per row: an index of `texts`, or `len(texts)` for a missing value."""
+    """Codes of all rows: indices of `texts`, or `len(texts)` for a missing value."""
 
     texts: tuple[str, ...]
     codes: AnyArray

@@ -272,7 +272,7 @@ class ExperimentState:
 
 
 class Changes(NamedTuple):
-    """What changed between two states."""
+    """Changes between two states."""
 
     cases: list[Case]
     imports: list[int]

@@ -1,7 +1,7 @@
-"""Tell, amend, withdraw: compare what a user says of a decision with what is recorded.
+"""Tell, amend, withdraw: compare the arguments with what is recorded of a decision.
 
-Each function returns the event to append, or None if nothing would change, so that the same call
-can be repeated. Contradictions are errors that name both values.
+Each function returns the event to append, or None if nothing would change, so that a call can be
+repeated. Contradictions are errors that name both values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def tell(
     played: ArmLike | None,
     unrelated: bool,
 ) -> EventDraft | None:
-    """Return what is new of a decision."""
+    """Return the new values of a decision, and the arm that was played if it is new."""
     labels = _read_labels(problem, as_mapping(values, "what was told"))
     if played is None and labels and case.status != "erased":
         # If another arm was played, the variables that the chosen arm would have set are open: a
@@ -64,7 +64,7 @@ def amend(
     played: ArmLike | None,
     unrelated: bool,
 ) -> EventDraft | None:
-    """Return what an amendment changes, with the values before."""
+    """Return the values that an amendment changes, with the earlier values."""
     check_open(case, "amended")
     labels = to_labels(problem, values, "an amendment")
     if not labels and played is None:
@@ -94,7 +94,7 @@ def amend(
 
 
 def withdraw(case: Case, reason: str) -> EventDraft | None:
-    """Return the end of a decision that will not get an outcome."""
+    """Return the event that closes a decision without an outcome."""
     if case.status == "withdrawn":
         return None
     check_open(case, "withdrawn")
@@ -109,21 +109,21 @@ def withdraw(case: Case, reason: str) -> EventDraft | None:
 
 
 def validate_reason(reason: object, verb: str) -> str:
-    """Return a reason without surrounding blanks; it must not be empty."""
+    """Return a reason without surrounding spaces. Raises `DowiseError` if it is empty."""
     if not isinstance(reason, str) or not reason.strip():
         raise DowiseError(f"a reason is required to {verb}", code="missing-value")
     return reason.strip()
 
 
-def to_labels(problem: Problem, values: Mapping[str, object] | None, what: str) -> Labels:
-    """Convert values of a user to labels of the problem's variables."""
-    mapping = as_mapping(values, what)
-    _check_variables(problem, mapping, what)
+def to_labels(problem: Problem, values: Mapping[str, object] | None, subject: str) -> Labels:
+    """Convert values of a user to labels. Raises `DowiseError` for unknown variables."""
+    mapping = as_mapping(values, subject)
+    _check_variables(problem, mapping, subject)
     return _read_labels(problem, mapping)
 
 
 def _read_labels(problem: Problem, values: Mapping[str, object]) -> Labels:
-    """Convert values to labels; those of variables that the problem lacks to their texts."""
+    """Convert values to labels; values of unknown variables are converted to text."""
     domains = problem.domains
     return {
         name: label_of(name, value, domains[name]) if name in domains else text_of(value)
@@ -131,12 +131,12 @@ def _read_labels(problem: Problem, values: Mapping[str, object]) -> Labels:
     }
 
 
-def _check_variables(problem: Problem, names: Mapping[str, object], what: str) -> None:
+def _check_variables(problem: Problem, names: Mapping[str, object], subject: str) -> None:
     for name in names:
         if name not in problem.domains:
-            refuse_hidden(name, problem.hidden, f"{what} has a value for a hidden variable: ")
+            refuse_hidden(name, problem.hidden, f"{subject} has a value for a hidden variable: ")
             raise DowiseError(
-                f"{what} names {name!r}, which is not a variable of the problem"
+                f"{subject} names {name!r}, which is not a variable of the problem"
                 f"{suggestion(str(name), problem.graph.variables)}",
                 code="unknown-variable",
             )
@@ -151,13 +151,13 @@ def check_open(case: Case, verb: str) -> None:
     if case.status == "withdrawn":
         raise ConflictError(
             f"decision {case.id} was withdrawn, so it can't be {verb}: import what was seen as a "
-            "record of its own",
+            "separate record",
             code="decision-withdrawn",
         )
 
 
 def new_values(case: Case, labels: Labels, played: Intervention | None) -> Labels:
-    """Return the values that are new, given that `played` was played instead (None: not)."""
+    """Return the new values; `played` is the arm if another one than recorded was played."""
     settings = dict(case.arm if played is None else played)
     _check_settings(case, labels, settings)
     new, repeats_old = {}, None
@@ -178,7 +178,7 @@ def new_values(case: Case, labels: Labels, played: Intervention | None) -> Label
 
 
 def _changed_values(case: Case, labels: Labels, arm: Intervention) -> Labels:
-    """Return the values that an amendment changes, if `arm` was played."""
+    """Return the values that an amendment changes, given the arm that was played."""
     settings = dict(arm)
     _check_settings(case, {**case.values, **labels}, settings)
     for name, label in labels.items():
@@ -212,7 +212,7 @@ def _played_arm(problem: Problem, played: ArmLike | None, unrelated: bool) -> In
 
 
 def _is_new_arm(case: Case, played: Intervention, is_unrelated: bool) -> bool:
-    """Return True if it is new that this arm was played instead of the chosen one."""
+    """Return True if another arm than the chosen one was played, and is not recorded yet."""
     if case.played is None and played == case.asked:
         return False
     if case.played == played and case.is_unrelated == is_unrelated:

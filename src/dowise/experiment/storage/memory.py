@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from dowise.errors import DowiseError, UnavailableError
 from dowise.experiment.event import Event
@@ -111,16 +112,16 @@ class MemoryStorage:
         return "a store in memory"
 
 
+@dataclass
 class MemoryTransaction:
     """Open write transaction on an experiment in memory."""
 
-    def __init__(self, experiment: str, committed: list[Event]) -> None:
-        self.experiment = experiment
-        self.committed = committed
-        self.added: list[Event] = []
-        self.blanked: dict[int, Event] = {}
-        self.erases = False
-        self.ended = False
+    experiment: str
+    committed: list[Event]
+    added: list[Event] = field(default_factory=list)
+    blanked: dict[int, Event] = field(default_factory=dict)
+    erases: bool = False
+    ended: bool = False
 
     def read(self, after: int = 0) -> list[Event]:
         """Return all events with a number above `after`, in order."""

@@ -65,6 +65,7 @@ Values = Sequence[Any] | Mapping[str, Any]
 DATABASE_ERRORS = (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError, OverflowError)
 
 VERSION = 2
+MAX_NUMBER = 2**63 - 1  # the largest BIGINT
 OLDEST_USABLE = 1  # the tables of journals are the same from this version on
 UPGRADE_TIMEOUT = 2.0  # seconds, if the older tables are usable: the next to open may upgrade them
 SNAPSHOT_TIMEOUT = 5.0  # seconds: without a snapshot, opening the experiment takes longer
@@ -194,12 +195,12 @@ class Statement:
 
 _OF_EXPERIMENT = events.c.experiment == bindparam("name")
 _AFTER = events.c.number > bindparam("after")
-_READ = Statement(select(events).where(_OF_EXPERIMENT, _AFTER).order_by(events.c.number))
-_READ_RANGE = Statement(
+_EVENTS = (
     select(events)
     .where(_OF_EXPERIMENT, _AFTER, events.c.number <= bindparam("upto"))
     .order_by(events.c.number)
 )
+_READ = Statement(_EVENTS)
 _LAST_NUMBER = Statement(select(func.max(events.c.number)).where(_OF_EXPERIMENT))
 _APPEND = Statement(insert(events))
 _LAST = select(events).where(_OF_EXPERIMENT).order_by(events.c.number.desc()).limit(1)
@@ -366,17 +367,12 @@ class SqlStorage(ABC):
         kinds: Collection[str] | None = None,
     ) -> list[Event]:
         """Return the events above `after` and up to `upto`, of these kinds, in order."""
-        values: dict[str, Any] = {"name": experiment, "after": after}
-        if upto is not None:
-            values["upto"] = upto
+        upto = MAX_NUMBER if upto is None else upto
+        values = {"name": experiment, "after": after, "upto": upto}
         if kinds is None:
-            statement = _READ if upto is None else _READ_RANGE
-            return self.query(lambda c: _to_events(self.run_statement(c, statement, values)))
-        chosen = select(events).where(_OF_EXPERIMENT, _AFTER, events.c.kind.in_(sorted(kinds)))
-        if upto is not None:
-            chosen = chosen.where(events.c.number <= bindparam("upto"))
-        chosen = chosen.order_by(events.c.number)
-        return self.query(lambda c: _read_events(c.execute(chosen, values)))
+            return self.query(lambda c: _to_events(self.run_statement(c, _READ, values)))
+        of_kinds = _EVENTS.where(events.c.kind.in_(sorted(kinds)))
+        return self.query(lambda c: _read_events(c.execute(of_kinds, values)))
 
     def last(self, experiment: str) -> Event | None:
         """Return the last event, or None if the experiment does not exist."""
@@ -631,7 +627,8 @@ class SqlTransaction:
         if self._unsent is not None:
             self._send()
         # Read `after` itself too: if it exists, the last number is known without another query.
-        rows = self._run("read the store", _READ, name=self._experiment, after=after - 1)
+        bounds = {"after": after - 1, "upto": MAX_NUMBER}
+        rows = self._run("read the store", _READ, name=self._experiment, **bounds)
         result = _to_events(rows)
         if result:
             self._last = result[-1].number
@@ -665,7 +662,7 @@ class SqlTransaction:
             event.erased()
             for number in sorted(set(numbers))
             for event in _to_events(
-                self._run(action, _READ_RANGE, name=name, after=number - 1, upto=number)
+                self._run(action, _READ, name=name, after=number - 1, upto=number)
             )
         ]
         check_exist(name, numbers, [event.number for event in erased])
