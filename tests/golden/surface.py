@@ -28,6 +28,8 @@ PACKAGES = [
     "dowise.problem",
     "dowise.simulation",
 ]
+# Attributes of these classes are set in `__init__`.
+_INSTANCES = {dowise.Problem: dowise.load_problem("task1")}
 _PROSE = ("description", "summary", "title", "operationId", "tags", "examples", "example")
 
 
@@ -47,7 +49,8 @@ def names():
 def members(name, cls):
     """Return the public attributes of a class, inherited ones included."""
     page = {}
-    for attribute in sorted(set(dir(cls)) | set(getattr(cls, "__annotations__", {}))):
+    names = {*dir(_INSTANCES.get(cls, cls)), *getattr(cls, "__annotations__", {})}
+    for attribute in sorted(names):
         value = inspect.getattr_static(cls, attribute, None)
         is_inherited = hasattr(object, attribute) or hasattr(Exception, attribute)
         if attribute.startswith("_") or is_inherited:
