@@ -106,7 +106,7 @@ def test_amend(ward):
     assert not ward.run_json(*amend, "Recovery=0", "--reason", "again")["changed"]
     output = ward.run_ok(*amend, "Age=0", "--reason", "wrong file")
     assert "\n  Age changed from 1 to 0\n" in output
-    assert "amended since: Age changed from 1 to 0." in ward.run_text("explain", "ward.db", "1")
+    assert "was amended: Age changed from 1 to 0." in ward.run_text("explain", "ward.db", "1")
 
 
 def test_tell_a_superseded_value_names_the_amendment(ward):

@@ -1,6 +1,5 @@
 """Estimates of how long the evidence takes."""
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -16,10 +15,9 @@ def test_missing_edges_are_counted_without_listing_them(name):
     assert count_alternatives(problem) == len(alternatives_of(problem)) > 0
 
 
-def test_the_time_of_evidence_is_estimated_quickly():
+def test_the_time_of_evidence_is_estimated_without_listing_edges(monkeypatch):
     names = [f"V{i}" for i in range(150)]
     graph = CausalGraph([*pairwise(names)])
     problem = Problem(graph, names[-1], (), tuple(names[1:-1]))
-    start = time.perf_counter()
+    monkeypatch.delattr("dowise.model.missing_edges.alternatives_of")
     assert evidence_seconds(problem, 0) > 10
-    assert time.perf_counter() - start < 2
