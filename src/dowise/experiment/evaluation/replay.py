@@ -12,7 +12,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -237,19 +237,20 @@ def _without_rounding(probabilities: list[FloatArray]) -> FloatArray:
 # -- targets --------------------------------------------------------------------------------------
 
 
-class Target(Protocol):
-    """A policy to evaluate: the probability of every arm, by what was known at the time."""
+class Target:
+    """A policy to evaluate; one that learns overrides `learn`, `learn_many` and `retract`."""
 
-    name: str
-    not_allowed: int
+    not_allowed = 0
     """Number of decisions for which its only arm was not allowed; it then does what was done."""
+    unused = 0
+    """Number of records, among those that count today, that it could not learn from."""
 
-    @property
-    def unused(self) -> int:
-        """Number of records, among those that count today, that it could not learn from."""
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def probabilities(self, row: LoggedDecision) -> FloatArray:
-        """Return the probability with which it would have played each arm."""
+        """Return the probability with which it would have played each arm, at that time."""
+        raise NotImplementedError
 
     def learn(self, record: Record) -> None:
         """Learn a record."""
@@ -302,14 +303,11 @@ def as_target(
     )
 
 
-class FixedRuleTarget:
+class FixedRuleTarget(Target):
     """An arm, or an arm for each context; where it is not allowed, the log's choice is assumed."""
 
-    unused = 0
-
     def __init__(self, problem: Problem, arms: int | Mapping[tuple[str, ...], int]) -> None:
-        self.name = str(problem.arms[arms]) if isinstance(arms, int) else "the rule"
-        self.not_allowed = 0
+        super().__init__(str(problem.arms[arms]) if isinstance(arms, int) else "the rule")
         self._problem, self._arms = problem, arms
 
     def probabilities(self, row: LoggedDecision) -> FloatArray:
@@ -330,17 +328,8 @@ class FixedRuleTarget:
             )
         return arms[labels]
 
-    def learn(self, record: Record) -> None:
-        """Do nothing: the rule is fixed."""
 
-    def learn_many(self, records: RecordBatch) -> None:
-        """Do nothing: the rule is fixed."""
-
-    def retract(self, record: Record) -> None:
-        """Do nothing: the rule is fixed."""
-
-
-class PolicyTarget:
+class PolicyTarget(Target):
     """A policy that learns from the records of the log as they became known.
 
     It never sees the outcomes of its own choices. It draws from a stream of its own, independent of
@@ -348,15 +337,9 @@ class PolicyTarget:
     """
 
     def __init__(self, name: str, policy: MinimalPolicy, seed: int) -> None:
-        self.name, self.not_allowed = name, 0
+        super().__init__(name)
         self._policy, self._seed = policy, seed
-        self._refused: Counter[tuple[Any, ...]] = Counter()  # records that it can't learn from
-        self._refused_of_many = 0
-
-    @property
-    def unused(self) -> int:
-        """Number of records, among those that count today, that it could not learn from."""
-        return self._refused.total() + self._refused_of_many
+        self._refused: Counter[tuple[Any, ...]] = Counter()  # single records, to retract them
 
     def probabilities(self, row: LoggedDecision) -> FloatArray:
         """Return the probability with which it would have played each allowed arm."""
@@ -382,6 +365,7 @@ class PolicyTarget:
         except DowiseError:
             pass
         self._refused[_key(record)] += 1
+        self.unused += 1
 
     def learn_many(self, records: RecordBatch) -> None:
         """Learn the records that have what the policy learns from."""
@@ -390,13 +374,14 @@ class PolicyTarget:
                 self.learn(record)
             return
         usable = self._policy.usable_mask(records).mask
-        self._refused_of_many += int(np.count_nonzero(~usable))
+        self.unused += int(np.count_nonzero(~usable))
         self._policy.learn_many(records.take(np.flatnonzero(usable)))
 
     def retract(self, record: Record) -> None:
         """Forget a record, if it was learned."""
         if self._refused[_key(record)]:
             self._refused[_key(record)] -= 1
+            self.unused -= 1
             return
         if not isinstance(self._policy, Policy):
             raise DowiseError(
