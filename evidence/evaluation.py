@@ -1,4 +1,4 @@
-"""Do the intervals of `evaluate` hold what another policy would have earned?
+"""Coverage of the intervals of `evaluate`: the reward that another policy would have had.
 
     python evidence/evaluation.py [--quick] [--trials 100]
 
@@ -31,13 +31,13 @@ LEVEL, ROUNDS, LOOKS = 0.9, 1000, 20
 
 
 class Situation(NamedTuple):
-    """What whoever plays may look at."""
+    """Everything that a player may use."""
 
     belief: Belief
     context: dict[str, str]
     number: int
     last: Record | None
-    """The last outcome that became known."""
+    """The last known outcome."""
     rng: np.random.Generator
 
     @property
@@ -49,33 +49,33 @@ Player = Callable[[Situation], FloatArray]
 
 
 def even(now: Situation) -> FloatArray:
-    """Every arm alike."""
+    """All arms with equal probabilities."""
     return np.full(now.arms, 1 / now.arms)
 
 
 def thompson(now: Situation) -> FloatArray:
-    """The shares of 200 posterior draws in which an arm is best: many are 0."""
+    """Shares of 200 posterior draws in which each arm is best; many are 0."""
     return now.belief.probability_best(now.context, 200, now.rng)
 
 
 def floored(now: Situation) -> FloatArray:
-    """The same, but a tenth of the time every arm alike."""
+    """Thompson Sampling, with probability 0.1 a random arm."""
     return 0.9 * thompson(now) + 0.1 * even(now)
 
 
 def vanishing(now: Situation) -> FloatArray:
-    """The same, but every arm alike for a share 1/√t of the time."""
+    """Thompson Sampling, with probability 1/√t a random arm."""
     share = now.number**-0.5
     return (1 - share) * thompson(now) + share * even(now)
 
 
 def win_stay(now: Situation) -> FloatArray:
-    """What won last, nearly always; a tenth of the time every arm alike."""
+    """The arm that won last, with probability 0.1 a random arm."""
     if now.last is None or not now.belief.problem.payoff.scaled[now.last.reward] > 0.5:
         return even(now)
-    found = 0.1 * even(now)
-    found[now.belief.problem.arm_index(now.last.arm)] += 0.9
-    return found
+    probabilities = 0.1 * even(now)
+    probabilities[now.belief.problem.arm_index(now.last.arm)] += 0.9
+    return probabilities
 
 
 PLAYERS = {
@@ -83,7 +83,7 @@ PLAYERS = {
     "`ts`, 200 draws": thompson, "win, stay": win_stay,
 }  # fmt: skip
 SETTINGS = [
-    *((name, who, target, 0) for name in ("task1", "task2") for who in PLAYERS
+    *((name, player_name, target, 0) for name in ("task1", "task2") for player_name in PLAYERS
       for target in ("one arm", "ucb")),
     ("task2", "`ts` with a floor of .1", "one arm", 20),
     ("task2", "win, stay", "one arm", 20),
@@ -93,9 +93,9 @@ SETTINGS = [
 def played(
     world: Environment, player: Player, rounds: int, rng: np.random.Generator, delay: int = 0
 ) -> tuple[list[Step], FloatArray]:
-    """The steps of so many rounds, and the true mean of every arm at each.
+    """Return the steps of a run, and the true mean of every arm in each round.
 
-    With a `delay` outcomes come so many rounds later on average, in any order.
+    With a `delay` outcomes become known later by this number of rounds on average, in any order.
     """
     problem, belief, last = world.problem, Belief(world.problem), None
     steps, means, due = list[Step](), [], defaultdict[int, list[Record]](list)
@@ -117,82 +117,88 @@ def played(
 
 
 class Held(NamedTuple):
-    """Of one world: whether intervals hold the truth, and how wide they are."""
+    """Coverage and width of the intervals in one world."""
 
     at_the_end: bool
     at_all_looks: bool
     difference: bool
     width: float
     normal: float
-    """Whether the normal approximation holds it; NaN where there is none."""
+    """Coverage of the normal approximation; NaN if there is none."""
     normal_width: float
     unsupported: float
 
 
-def holds(found: IntervalEstimate, truth: float) -> bool:
-    """Up to rounding."""
-    return bool(found.low - 1e-9 <= truth <= found.high + 1e-9)
+def holds(interval: IntervalEstimate, truth: float) -> bool:
+    """Return True if the interval covers the truth, up to rounding."""
+    return bool(interval.low - 1e-9 <= truth <= interval.high + 1e-9)
 
 
-def measured(found: Replay, means: FloatArray) -> Held:
-    """For rewards 0 and 1: what the target would have earned, against the truth."""
-    rounds, values = len(found), (found.target * means).sum(axis=1)
-    versus = found.target - found.logged
+def measured(replay: Replay, means: FloatArray) -> Held:
+    """Compare the intervals with the reward of the target, for rewards 0 and 1."""
+    rounds, values = len(replay), (replay.target * means).sum(axis=1)
+    versus = replay.target - replay.logged
     looks = [
-        holds(doubly_robust(found[:n], found.target[:n], LEVEL), values[:n].mean())
+        holds(doubly_robust(replay[:n], replay.target[:n], LEVEL), values[:n].mean())
         for n in np.linspace(rounds / LOOKS, rounds, LOOKS).astype(int)
         if n
     ]
-    now = doubly_robust(found, found.target, LEVEL)
+    now = doubly_robust(replay, replay.target, LEVEL)
     low, high = now.normal or (np.nan, np.nan)
     return Held(
         looks[-1],
         all(looks),
-        holds(doubly_robust(found, versus, LEVEL), (versus * means).sum() / rounds),
+        holds(doubly_robust(replay, versus, LEVEL), (versus * means).sum() / rounds),
         now.high - now.low,
         np.nan if now.normal is None else float(low <= values.mean() <= high),
         high - low,
-        found.unsupported,
+        replay.unsupported,
     )
 
 
 def trial(
     problem: Problem, player: Player, target: str, seed: int, rounds: int, delay: int = 0
 ) -> tuple[Held, Held]:
-    """One world, measured after a fifth of the rounds and after all of them."""
+    """Run one world, and measure after a fifth of the rounds and after all of them."""
     rng = np.random.default_rng([12, seed])
     world = make_environment(problem, rng)
     steps, means = played(world, player, rounds, rng, delay)
     arm = problem.arms[seed % len(problem.arms)] if target == "one arm" else target
-    found, few = evaluate(problem, steps, arm, level=LEVEL).replay, rounds // 5
-    return measured(found[:few], means[:few]), measured(found, means)
+    replay, few = evaluate(problem, steps, arm, level=LEVEL).replay, rounds // 5
+    return measured(replay[:few], means[:few]), measured(replay, means)
 
 
 def table(worlds: int, rounds: int) -> str:
-    """A Markdown table of all settings."""
+    """Return a Markdown table of all settings."""
     head = (
         "problem", "who plays", "target", "rounds", "holds", "at all looks", "difference", "width",
         "never played", "normal: worlds", "holds", "width",
     )  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for name, who, target, delay in SETTINGS:
+    for name, player_name, target, delay in SETTINGS:
         trials = [
-            trial(load_problem(name), PLAYERS[who], target, seed, rounds, delay)
+            trial(load_problem(name), PLAYERS[player_name], target, seed, rounds, delay)
             for seed in range(worlds)
         ]
         late = f", outcomes {delay} rounds late" if delay else ""
-        for some, length in zip(zip(*trials, strict=True), (rounds // 5, rounds), strict=True):
-            cells = (name, who + late, target, length, *summary(np.array(some, dtype=float)))
+        for results, length in zip(zip(*trials, strict=True), (rounds // 5, rounds), strict=True):
+            cells = (
+                name,
+                player_name + late,
+                target,
+                length,
+                *summary(np.array(results, dtype=float)),
+            )
             lines.append(f"| {' | '.join(map(str, cells))} |")
             print(lines[-1], flush=True)
     return "\n".join(lines)
 
 
-def summary(found: FloatArray) -> list[str]:
-    """Shares in per cent, mean widths; the normal approximation where there is one."""
-    normal = found[~np.isnan(found[:, 4])]
-    shares = [f"{100 * share:.0f}" for share in found[:, :3].mean(axis=0)]
-    shown = [*shares, f"{found[:, 3].mean():.2f}", f"{100 * found[:, 6].mean():.0f}"]
+def summary(results: FloatArray) -> list[str]:
+    """Return shares in per cent and mean widths; those of the normal approximation if any."""
+    normal = results[~np.isnan(results[:, 4])]
+    shares = [f"{100 * share:.0f}" for share in results[:, :3].mean(axis=0)]
+    shown = [*shares, f"{results[:, 3].mean():.2f}", f"{100 * results[:, 6].mean():.0f}"]
     if not len(normal):
         return [*shown, "0", "", ""]
     held, width = normal[:, 4:6].mean(axis=0)

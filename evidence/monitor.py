@@ -1,4 +1,4 @@
-"""How often the monitor accuses a right graph, how soon a wrong one, and what soft edges are worth.
+"""False alarms, power and delay of the monitor of the graph, and the effect of soft edges.
 
     python evidence/monitor.py [--quick] [--trials 200]
 
@@ -43,13 +43,13 @@ ROWS = {"all ½": np.inf, "near ½": 10.0, "from the prior": 1.0, "far from ½":
 
 @dataclass
 class Rates:
-    """In how many of so many worlds there was an alarm, by kind."""
+    """Number of worlds with an alarm, by kind."""
 
     worlds: int
     alarms: Counter[str]
 
     def share(self, kind: str) -> str:
-        """In per cent, with the standard error."""
+        """Return the rate in per cent, with its standard error."""
         rate = self.alarms[kind] / self.worlds
         error = (max(rate, 1 / self.worlds) * (1 - rate) / self.worlds) ** 0.5
         return f"{100 * rate:.1f} ± {100 * error:.1f}"
@@ -58,40 +58,40 @@ class Rates:
 def drawn_cpts(
     problem: Problem, concentration: float, rng: np.random.Generator
 ) -> dict[str, NDArray]:
-    """Rows from a symmetric Dirichlet distribution; all equal where that is infinite."""
+    """Return Dirichlet rows, which are uniform if the concentration is infinite."""
     graph, labels = problem.drawn, {**problem.domains, **problem.hidden_domains}
-    found = {}
+    cpts = {}
     for name in graph:
         shape, size = [len(labels[u]) for u in graph.parents(name)], len(labels[name])
         if np.isinf(concentration):
-            found[name] = np.full((*shape, size), 1 / size)
+            cpts[name] = np.full((*shape, size), 1 / size)
         else:
-            found[name] = rng.dirichlet(np.full(size, concentration), size=shape)
-    return found
+            cpts[name] = rng.dirichlet(np.full(size, concentration), size=shape)
+    return cpts
 
 
 def random_play(
     problem: Problem, cpts: dict[str, NDArray], rounds: int, rng: np.random.Generator
 ) -> RecordBatch:
-    """Records of arms that are picked at random."""
+    """Return records of random arms."""
     fixed = np.array([problem.fixed(arm) for arm in problem.arms])
-    own = fixed[rng.integers(len(fixed), size=rounds)].T
-    codes, values = own.copy(), {}
+    set_codes = fixed[rng.integers(len(fixed), size=rounds)].T
+    codes, values = set_codes.copy(), {}
     graph = problem.drawn
     for v in graph.adjacency.topological_order():
         name = graph.variables[v]
         rows = cpts[name][tuple(values[u] for u in graph.parents(name))]
         rows = np.broadcast_to(rows, (rounds, rows.shape[-1]))
-        drawn = (rng.random((rounds, 1)) > np.cumsum(rows, axis=1)[:, :-1]).sum(axis=1)
-        place = problem.positions.get(name)
-        values[name] = drawn if place is None else np.where(own[place] >= 0, own[place], drawn)
-        if place is not None:
-            codes[place] = values[name]
-    return RecordBatch(problem, np.ascontiguousarray(codes), own >= 0)
+        sampled = (rng.random((rounds, 1)) > np.cumsum(rows, axis=1)[:, :-1]).sum(axis=1)
+        values[name], position = sampled, problem.positions.get(name)
+        if position is not None:
+            is_set = set_codes[position] >= 0
+            codes[position] = values[name] = np.where(is_set, set_codes[position], sampled)
+    return RecordBatch(problem, np.ascontiguousarray(codes), set_codes >= 0)
 
 
 def alarms_at(monitor: Monitor, plain: float) -> dict[str, int | None]:
-    """Since when each kind of alarm is there; `plain` is the largest mean Bayes factor, a log."""
+    """Return the record of each kind of alarm; `plain` is the largest log of mean Bayes factors."""
     return {
         "Dirichlet(1)": 1 if plain >= -np.log(ALPHA) else None,
         "mixture": monitor.evidence(ALPHA).since,
@@ -100,35 +100,35 @@ def alarms_at(monitor: Monitor, plain: float) -> dict[str, int | None]:
 
 
 def log_mean(logs: NDArray) -> float:
-    """The logarithm of the mean of numbers whose logarithms these are."""
+    """Return the logarithm of the mean of numbers with these logarithms."""
     return float(logs.max() + np.log(np.exp(logs - logs.max()).mean()))
 
 
 def watch(records: RecordBatch) -> dict[str, int | None]:
-    """Alarms along a batch; that of plain Bayes factors is looked for after every fifth record."""
+    """Return the alarms along a batch; plain Bayes factors are checked after every fifth record."""
     monitor, plain = Monitor(records.problem), -np.inf
     for first in range(0, len(records), EVERY):
-        some = slice(first, first + EVERY)
-        part = np.ascontiguousarray(records.codes[:, some]), records.was_set[:, some]
+        columns = slice(first, first + EVERY)
+        part = np.ascontiguousarray(records.codes[:, columns]), records.was_set[:, columns]
         monitor.learn_many(RecordBatch(records.problem, *part))
         plain = max(plain, log_mean(monitor.evidence().log_bayes_factors))
     return alarms_at(monitor, plain)
 
 
 def play(policy: MinimalPolicy, world: Environment, rounds: int, rng: np.random.Generator) -> float:
-    """The regret of so many rounds."""
-    lost = 0.0
+    """Return the regret of a policy."""
+    regret = 0.0
     for _ in range(rounds):
         context = world.draw_context(rng)
         arm = policy.decide(context, rng).arm
         policy.observe(arm, world.play(arm, context, rng))
-        lost += world.regret(arm, context)
-    return lost
+        regret += world.regret(arm, context)
+    return regret
 
 
 def false_alarms(worlds: int) -> list[tuple[str, str, str, int, Rates]]:
-    """On worlds of which the graph is right."""
-    found = []
+    """Return the rates of alarms in worlds whose graph is right."""
+    rows_of_table = []
     for number, (name, problem) in enumerate(RIGHT.items()):
         edges = len(Monitor(problem).evidence().edges)
         for kind, (rows, concentration) in enumerate(ROWS.items()):
@@ -137,8 +137,8 @@ def false_alarms(worlds: int) -> list[tuple[str, str, str, int, Rates]]:
                 rng = np.random.default_rng([1, number, kind, trial])
                 batch = random_play(problem, drawn_cpts(problem, concentration, rng), ROUNDS, rng)
                 rates.alarms.update(k for k, since in watch(batch).items() if since)
-            found.append((name, rows, "random arms", edges, rates))
-            say(f"{name}, {rows}: {dict(rates.alarms)}")
+            rows_of_table.append((name, rows, "random arms", edges, rates))
+            report_progress(f"{name}, {rows}: {dict(rates.alarms)}")
     problem = RIGHT["task 2"]
     for kind, rows in enumerate(("all ½", "from the prior")):
         rates = Rates(worlds, Counter())
@@ -147,23 +147,23 @@ def false_alarms(worlds: int) -> list[tuple[str, str, str, int, Rates]]:
             world = Environment(problem, drawn_cpts(problem, ROWS[rows], rng))
             policy = make_policy("ts", problem, belief=Belief(problem, evidence=True))
             play(policy, world, ROUNDS, rng)
-            told = alarms_at(policy.belief.monitor, -np.inf)
-            rates.alarms.update(k for k, since in told.items() if since)
+            alarms = alarms_at(policy.belief.monitor, -np.inf)
+            rates.alarms.update(k for k, since in alarms.items() if since)
         edges = len(Monitor(problem).evidence().edges)
-        found.append(("task 2", rows, "`ts`", edges, rates))
-        say(f"task 2, {rows}, ts: {dict(rates.alarms)}")
-    return found
+        rows_of_table.append(("task 2", rows, "`ts`", edges, rates))
+        report_progress(f"task 2, {rows}, ts: {dict(rates.alarms)}")
+    return rows_of_table
 
 
 def power(worlds: int) -> list[tuple[str, int, str, str]]:
-    """Edges that are there and not drawn: in how many worlds found, and at which median record."""
+    """Return, for missing edges, the number of worlds with an alarm and its median record."""
     chain = Problem(parse("Z -> X -> Y"), "Y", non_manipulable="Z")
     cases = {
         "task 2 without X1 -> Y, `ts`": (RIGHT["task 2"], "X1 -> Y", "ts", 1000),
         "task 2 without X1 -> Y, `ids`": (RIGHT["task 2"], "X1 -> Y", "ids", 1000),
         "task 1 without Z -> Y, `ts`": (chain, "Z -> Y", "ts", 1000),
     }
-    found = []
+    rows = []
     for name, (problem, edge, policy_name, rounds) in cases.items():
         true = Problem(
             problem.graph.with_edges(edge),
@@ -172,22 +172,21 @@ def power(worlds: int) -> list[tuple[str, int, str, str]]:
             problem.non_manipulable,
             arms="all",
         )
-        told = []
+        alarms = []
         for trial in range(worlds):
             world, rng = make_environment(true, 3_000 + trial), np.random.default_rng([4, trial])
             options = {"samples": 200} if policy_name == "ids" else {}
             belief = Belief(problem, evidence=True)
             policy = make_policy(policy_name, problem, belief=belief, **options)
             play(policy, world, rounds, rng)
-            told.append(alarms_at(belief.monitor, -np.inf))
-        found.append((name, worlds, *(when(told, kind) for kind in ("mixture", "strict"))))
-        say(str(found[-1]))
-    told = [watch(a_fifth(trial)) for trial in range(worlds)]
+            alarms.append(alarms_at(belief.monitor, -np.inf))
+        rows.append((name, worlds, *(when(alarms, kind) for kind in ("mixture", "strict"))))
+        report_progress(str(rows[-1]))
+    alarms = [watch(a_fifth(trial)) for trial in range(worlds)]
     kinds = ("mixture", "strict")
-    found.append(
-        ("sixteen rows, E changes each by .2, random arms", worlds, *(when(told, k) for k in kinds))
-    )
-    return found
+    name = "sixteen rows, E changes each by .2, random arms"
+    rows.append((name, worlds, *(when(alarms, kind) for kind in kinds)))
+    return rows
 
 
 def a_fifth(trial: int) -> RecordBatch:
@@ -200,18 +199,18 @@ def a_fifth(trial: int) -> RecordBatch:
     return batch
 
 
-def when(told: list[dict[str, int | None]], kind: str) -> str:
-    """In how many worlds, and at which median record."""
-    times = [found[kind] for found in told if found[kind]]
+def when(alarms: list[dict[str, int | None]], kind: str) -> str:
+    """Return the number of worlds with an alarm, and its median record."""
+    times = [since[kind] for since in alarms if since[kind]]
     return f"{len(times)}, {np.median(times):.0f}" if times else "0"
 
 
-def regrets(worlds: int) -> list[tuple[str, dict[str, NDArray]]]:
-    """Regret of `ts` on the right, the drawn and the soft graph; T = 1000."""
+def measure_regrets(worlds: int) -> list[tuple[str, dict[str, NDArray]]]:
+    """Return the regrets of `ts` with the right, the drawn and the soft graph; T = 1000."""
     drawn = Problem(TASK2, "Y", "C", "Z", arms="all")
     soft = Problem(TASK2, "Y", "C", "Z", arms="all", soft=0.1)
     true = Problem(TASK2.with_edges("X1 -> Y"), "Y", "C", "Z", arms="all")
-    found = []
+    rows = []
     for name, problem in (("task 2 without X1 -> Y", true), ("the graph is right", drawn)):
         policies = {
             "`bernoulli-ts`": ("bernoulli-ts", problem, {}),
@@ -219,29 +218,31 @@ def regrets(worlds: int) -> list[tuple[str, dict[str, NDArray]]]:
             "`ts`, drawn graph": ("ts", drawn, {}),
             "`ts`, soft graph": ("ts", soft, {}),
         }
-        lost: dict[str, list[float]] = {kind: [] for kind in policies}
+        regrets: dict[str, list[float]] = {kind: [] for kind in policies}
         for trial in range(worlds):
             world = make_environment(problem, 6_000 + trial)
-            for kind, (policy, own, options) in policies.items():
+            for kind, (policy, own_problem, options) in policies.items():
                 rng = np.random.default_rng([7, trial])
-                lost[kind].append(play(make_policy(policy, own, **options), world, 1000, rng))
-        found.append((name, {kind: np.array(values) for kind, values in lost.items()}))
-        say(f"{name}: " + ", ".join(f"{k} {mean(np.array(v))}" for k, v in lost.items()))
-    return found
+                made = make_policy(policy, own_problem, **options)
+                regrets[kind].append(play(made, world, 1000, rng))
+        rows.append((name, {kind: np.array(values) for kind, values in regrets.items()}))
+        report_progress(
+            f"{name}: " + ", ".join(f"{k} {mean(np.array(v))}" for k, v in regrets.items())
+        )
+    return rows
 
 
 def mean(values: NDArray) -> str:
-    """With its standard error."""
+    """Return the mean with its standard error."""
     return f"{values.mean():.1f} ± {values.std(ddof=1) / len(values) ** 0.5:.1f}"
 
 
-def say(text: str) -> None:
-    """Where it has come to."""
+def report_progress(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def page(trials: int) -> str:
-    """All results, as Markdown: two worlds a trial where alarms are rare, fewer for races."""
+def report(trials: int) -> str:
+    """Return all results as Markdown: two worlds per trial for rare alarms, fewer for regrets."""
     worlds, races = 2 * trials, 2 * trials // 5
     lines = [
         "# The monitor of the graph, measured", "",
@@ -253,13 +254,13 @@ def page(trials: int) -> str:
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     rates = false_alarms(worlds)
-    for name, rows, who, edges, found in rates:
-        plain = "" if who == "`ts`" else found.share("Dirichlet(1)")
+    for name, rows, player, edges, alarms in rates:
+        plain = "" if player == "`ts`" else alarms.share("Dirichlet(1)")
         lines.append(
-            f"| {name} | {rows} | {who} | {edges} | {plain} | {found.share('mixture')} | "
-            f"{found.share('strict')} |"
+            f"| {name} | {rows} | {player} | {edges} | {plain} | {alarms.share('mixture')} | "
+            f"{alarms.share('strict')} |"
         )
-    total = sum(found.alarms["mixture"] for *_, found in rates)
+    total = sum(alarms.alarms["mixture"] for *_, alarms in rates)
     lines += [
         "", f"The mixture over all settings: {total} of {worlds * len(rates)}.", "",
         "**A wrong graph.** The number of worlds with an alarm, and the median record of it.", "",
@@ -269,20 +270,19 @@ def page(trials: int) -> str:
     lines += [
         "", f"**Soft edges.** Regret after 1000 rounds, {races} worlds, all arms.", "",
     ]  # fmt: skip
-    for number, (name, lost) in enumerate(regrets(races)):
+    for number, (name, regrets) in enumerate(measure_regrets(races)):
         if not number:
-            lines += [f"| | {' | '.join(lost)} |", "|---" * (1 + len(lost)) + "|"]
-        lines.append(f"| {name} | {' | '.join(mean(values) for values in lost.values())} |")
+            lines += [f"| | {' | '.join(regrets)} |", "|---" * (1 + len(regrets)) + "|"]
+        lines.append(f"| {name} | {' | '.join(mean(values) for values in regrets.values())} |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """The command."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few worlds, printed and not kept")
     parser.add_argument("--trials", type=int, default=200, help="half as many as worlds")
     options = parser.parse_args()
-    text = page(10 if options.quick else options.trials)
+    text = report(10 if options.quick else options.trials)
     if options.quick:
         sys.stdout.write(text)
     else:
