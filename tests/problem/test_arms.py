@@ -162,18 +162,7 @@ def test_enumeration_examines_few_sets_without_a_permitted_arm():
 @pytest.mark.parametrize(
     ("options", "code", "mentioned"),
     [
-        ({"forbidden": "do()"}, "no-arms", "do()"),
-        ({"forbidden": ["do(X=2)"]}, "unknown-value", "forbidden: X has no value '2'"),
-        ({"forbidden": ["do(Q=2)"]}, "unknown-variable", "forbidden: unknown variable 'Q'"),
-        ({"forbidden": ["do(Y=1)"]}, "not-manipulable", "Y can't be set: it is the reward"),
-        (
-            {"forbidden": ["do(Z=1)"], "non_manipulable": "Z"},
-            "not-manipulable",
-            "Z can't be set: it is non-manipulable",
-        ),
-        ({"forbidden": ["X=1"]}, "syntax-error", "forbidden: "),
         ({"forbidden": 7}, "invalid-type", "forbidden=7"),
-        ({"forbidden": [7]}, "invalid-type", "forbidden: 7"),
         (
             {"forbidden": ["do(X=1)"], "arms": ["do()", "do(X=1)", "do(X=1, Z=0)"]},
             "forbidden-arm",

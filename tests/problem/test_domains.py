@@ -59,27 +59,6 @@ def test_objects_that_are_not_values_are_refused(value):
         label_of("X", value, ("0", "1"))
 
 
-@pytest.mark.parametrize(
-    ("labels", "code", "mentioned"),
-    [
-        (["only"], "invalid-domain", "['only']"),
-        ([], "invalid-domain", "[]"),
-        (["a", "b", "a"], "duplicate-name", "'a' twice"),
-        ([0, "0"], "duplicate-name", "'0' twice"),
-        (["a", ""], "invalid-domain", "empty label"),
-        (["a", None], "invalid-domain", "empty label"),
-        ("low", "invalid-domain", "'low'"),
-        ({"a", "b"}, "invalid-domain", "in order"),
-        ({"a": 1, "b": 2}, "invalid-domain", "in order"),
-        ([["a"], "b"], "invalid-domain", "['a']"),
-        (3, "invalid-domain", "3"),
-    ],
-)
-def test_errors_of_domains(labels, code, mentioned):
-    with raises_code(code, "X", mentioned):
-        check_domain("X", labels)
-
-
 def test_labels_may_be_numbers_and_bools():
     assert check_domain("X", [0, 1, 2.0]) == ("0", "1", "2")
     assert check_domain("X", [False, True]) == ("False", "True")

@@ -111,11 +111,9 @@ def test_a_trivial_formula_is_explained():
     found = formulas_by_arm("C -> Y; X -> Y; X <-> Y", context="C")
     assert str(found["do()"]) == "P(Y=1 | do(), C=c) = Σ_{x} P(Y=1 | C=c, X=x) P(X=x)"
     assert str(found["do(X=1)"]) == (
-        "P(Y=1 | do(X=1), C=c) is a factor of its own: seeing alone does not tell it"
+        "P(Y=1 | do(X=1), C=c) is a factor that observing alone does not determine"
     )
-    assert found["do(X=1)"].latex() == (
-        r"P(Y=1 \mid \mathrm{do}(X=1), C=c) \quad\text{(a factor of its own)}"
-    )
+    assert found["do(X=1)"].latex() == (r"P(Y=1 \mid \mathrm{do}(X=1), C=c) \quad\text{(a factor)}")
     assert str(formulas_by_arm("X -> Y; X <-> Y", domains={"Y": [0, 1, 2]})["do(X=0)"]) == (
         "E[worth(Y) | do(X=0)] = Σ_{y} worth(y) P(Y=y | do(X=0))"
     )

@@ -111,34 +111,10 @@ def test_costs_survive_files_and_copies(tmp_path):
     assert wide.payoff.costs.tolist() == problem.payoff.costs.tolist()
 
 
-@pytest.mark.parametrize(
-    ("costs", "code", "mentioned"),
-    [
-        ({"x": 1}, "unknown-variable", "name a manipulable variable (W, X)"),
-        ({"U": 1}, "hidden-variable", "costs: U"),
-        ({"Y": 1}, "not-manipulable", "costs: Y can't be set: it is the reward"),
-        ({"C": 1}, "not-manipulable", "costs: C can't be set: it is context"),
-        ({"N": 1}, "not-manipulable", "costs: N can't be set: it is non-manipulable"),
-        ({"do(Y=1)": 1}, "not-manipulable", "costs: Y can't be set: it is the reward"),
-        ({"do(x=1)": 1}, "unknown-variable", "did you mean 'X'"),
-        ({"do(X=7)": 1}, "unknown-value", "costs: X has no value '7'"),
-        ({"do(X": 1}, "syntax-error", "costs: "),
-        ({"do(W=1, X=1)": 1}, "unknown-arm", "costs: do(W=1, X=1)"),
-        ({"X": -0.1}, "invalid-number", "the cost of X is -0.1"),
-        *(({"X": bad}, "invalid-number", "the cost of X must be a finite number") for bad in (
-            float("nan"), float("inf"), 10**400, True, "much", None)),
-        ({"X": 2e6}, "invalid-number", "do(X=0) costs 2e+06, more than 1e+06 times"),
-        ({"do(X=1)": 1, "do( X=1)": 1}, "duplicate-name", "do(X=1)"),
-        ({3: 1}, "invalid-type", "costs: 3"),
-        ([0.1], "invalid-type", "costs=[0.1]"),
-        (0.1, "invalid-type", "costs=0.1"),
-    ],
-)  # fmt: skip
-def test_errors_of_costs(costs, code, mentioned):
-    graph = "C -> X; W -> X -> Y; N -> Y; U -> N; U -> Y"
-    roles = {"context": "C", "non_manipulable": "N", "hidden": "U"}
-    with raises_code(code, mentioned):
-        Problem(graph, "Y", **roles, costs=costs)
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), 10**400, True, "much", None, -0.1])
+def test_costs_must_be_finite_numbers_of_at_least_0(cost):
+    with raises_code("invalid-number", "the cost of X"):
+        Problem(CHAIN, "Y", costs={"X": cost})
 
 
 def test_a_forbidden_arm_has_no_cost():

@@ -78,7 +78,7 @@ class Circuit(NamedTuple):
 
 
 class Builder:
-    """Builder of a circuit: numbers constants, inputs and operations, equal ones alike."""
+    """Builder of a circuit: numbers constants, inputs and operations, each distinct one once."""
 
     def __init__(self) -> None:
         self.limit = sys.maxsize

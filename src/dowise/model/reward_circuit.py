@@ -36,7 +36,7 @@ EntriesOf = Callable[[int], AnyArray]
 
 
 def reward_circuit(plans: Plans, keep: bool = False) -> Circuit:
-    """Build the circuit of these plans, whatever its size; `keep` is that of `Builder.finish`.
+    """Build the circuit of these plans, of any size; `keep` is passed to `Builder.finish`.
 
     Its blocks are rows of the factors, by number. results[arm, y − 1] is P(Y = y | do(arm), c)
     for all values y but the first; if the plans are `whole`, it is results[arm, y] for all values.
@@ -53,11 +53,11 @@ def reward_distributions(plans: Plans, entries: FloatArray, codes: Codes) -> Flo
 
     It takes far less memory than the circuit.
     """
-    factors, where = plans.factors, dict(zip(sorted(plans.context), codes, strict=True))
+    factors, context = plans.factors, dict(zip(sorted(plans.context), codes, strict=True))
 
     def entries_of(f: int) -> FloatArray:
-        place = tuple(where.get(u, slice(None)) for u in factors.families[f])
-        return np.asarray(factors.table(entries, f)[place])
+        index = tuple(context.get(u, slice(None)) for u in factors.families[f])
+        return np.asarray(factors.table(entries, f)[index])
 
     return _of_arms(plans, Numbers(), entries_of)
 

@@ -79,7 +79,7 @@ def sample_outcome(
 
 
 class Sampler:
-    """Factors of a problem as tables for compiled loops, whatever their entries."""
+    """Factors of a problem as tables for compiled loops, independent of their entries."""
 
     def __init__(self, problem: Problem, factors: FactorLayout) -> None:
         self.problem = problem

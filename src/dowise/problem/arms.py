@@ -371,7 +371,7 @@ def _explain_minimal(problem: Problem, projected: CausalGraph) -> str:
             example -= {name}
     effective = example & projected.cut(example).ancestors(problem.reward)
     return (
-        f"{start}In every other set of variables one makes no difference beside the others, so "
+        f"{start}In every other set of variables one makes no difference, so "
         f"that an arm above does the same. For example, {_setting(example)} does no more than "
         f"{_setting(effective)}{' to the same' if effective else ''}."
     )

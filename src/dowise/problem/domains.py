@@ -307,7 +307,7 @@ def _labels_of_reward(reward: str, reward_values: Mapping[object, object]) -> tu
     unusual = [label for label in labels if label not in _DEFAULT_DOMAIN]
     if unusual and len(unusual) < len(labels):
         raise DowiseError(
-            f"reward_values has {', '.join(map(repr, unusual))} beside "
+            f"reward_values has {', '.join(map(repr, unusual))} next to "
             f"{' and '.join(repr(label) for label in labels if label not in unusual)}, and "
             f"{reward} has no domain: correct the label, or add {reward} = {list(labels)} to "
             "domains",

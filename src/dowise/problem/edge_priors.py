@@ -148,7 +148,7 @@ def soft_edges(
 ) -> tuple[str, ...]:
     """Return the texts of the edges that may be missing from the graph, sorted.
 
-    No edge goes into the context, which is observed whatever its causes, or into effects of the
+    No edge goes into the context, which is always observed, or into effects of the
     reward. `settable` are the variables that some arm sets.
     """
     effects = graph.descendants(reward) - {reward}

@@ -281,14 +281,14 @@ class Formula:
     def __str__(self) -> str:
         text = self.notation.text
         if self.is_trivial:
-            return f"{self._left(text)} is a factor of its own: seeing alone does not tell it"
+            return f"{self._left(text)} is a factor that observing alone does not determine"
         return f"{self._left(text)} = {self._right(text)}"
 
     def latex(self) -> str:
         """Return the formula as LaTeX, without dollar signs."""
         latex = self.notation.latex
         if self.is_trivial:
-            return rf"{self._left(latex)} \quad\text{{(a factor of its own)}}"
+            return rf"{self._left(latex)} \quad\text{{(a factor)}}"
         return f"{self._left(latex)} = {self._right(latex)}"
 
     def _left(self, write: Writer) -> str:

@@ -19,7 +19,7 @@ the scale, where a net reward may be below 0. Kernels take `scaled_costs`.
 >>> costly.net(means), float(costly.net(0.25, 1)), costly.net_scaled(np.array([0.5, 0.75]))
 (array([0.5 , 0.75]), 0.75, array([0.5 , 0.25]))
 
-The cost of a variable counts whenever an arm sets it, whatever the value. The cost of an arm,
+The cost of a variable counts whenever an arm sets it to any value. The cost of an arm,
 specified by its text, replaces that sum for exactly this arm.
 
 >>> single, both = Intervention({"X": 1}), Intervention({"X": 1, "Z": 0})
