@@ -1,11 +1,15 @@
 """Beliefs on disk: exact round trips, damaged files, older versions, atomic writes."""
 
 import json
+from functools import reduce
+from math import inf, nan
+from operator import getitem
 
 import numpy as np
 import pytest
 from support.beliefs import trained_belief
 from support.errors import raises_code
+from support.evidence_twin import CHAIN
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem
 
@@ -18,47 +22,71 @@ def test_round_trip_is_exact(name, tmp_path):
     np.testing.assert_array_equal(again.parameters, belief.parameters)
 
 
-def test_files_that_do_not_fit_are_refused(tmp_path):
-    path = tmp_path / "belief.json"
-    belief = trained_belief("task1")
+def test_files_of_other_problems_and_formats_are_refused(tmp_path):
+    path, belief = tmp_path / "belief.json", trained_belief("task1")
     belief.save(path)
-    with raises_code("wrong-problem"):
-        Belief.load(path, load_problem("task2"))
     relabelled = Problem(belief.problem.graph, "Y", domains={"X": ["lo", "hi"]})
-    with raises_code("wrong-problem", "X", "labels"):
-        Belief.load(path, relabelled)
+    for problem in (load_problem("task2"), relabelled):
+        with raises_code("wrong-problem"):
+            Belief.load(path, problem)
     text = path.read_text()
-
-    def edited(change):
-        data = json.loads(text)
-        change(data)
-        return json.dumps(data)
-
-    for broken, message in (
-        (text.replace('"version": 3', '"version": 4'), "format version 4"),
-        (text.replace("dowise-belief", "something"), "not a saved belief"),
-        (text[:50], "not valid JSON"),
-        ("[]", "not a saved belief"),
-        ("[" * 100_000, "not valid JSON"),
-        (text.replace('"version": 3', '"version": true'), "format version True"),
-        (edited(lambda data: data.update(unused={"X": {"Q": 1}})), "unused has X"),
-        (edited(lambda data: data.update(unused={"X": {"Z": -1}})), "unused has X"),
-        (edited(lambda data: data.update(unused=[1])), "unused must have counts"),
-        (edited(lambda data: data.update(tables={})), "it has doubtful edges"),
-        (edited(lambda data: data.update(factors=[])), "the belief is damaged"),
-        (edited(lambda data: data["factors"].update(X=[])), "the belief is damaged"),
-        (edited(lambda data: data["factors"]["X"].update(counts=[3, 4])), "have the shape"),
-        (edited(lambda data: data["factors"]["X"].update(counts=[["1", "2"]] * 2)), "be numbers"),
-        (edited(lambda data: data["factors"]["X"].update(counts=[[1, 2], [3]])), "be numbers"),
-        (edited(lambda data: data["factors"]["X"].update(prior=[[1, 0], [3, 4]])), "above 0"),
-        (edited(lambda data: data["factors"]["X"].update(counts=[[1, -1], [3, 4]])), "0 or more"),
-        (edited(lambda data: data["factors"]["X"].update(counts=[[1, 0.5], [3, 4]])), "whole"),
-        (edited(lambda data: data["factors"]["X"].pop("counts")), "be numbers"),
-        (edited(lambda data: data["factors"]["X"].pop("prior")), "be numbers"),
+    for broken, code in (
+        (text.replace('"version": 3', '"version": 4'), "other-version"),
+        (text.replace('"version": 3', '"version": true'), "other-version"),
+        (text.replace('"unused"', '"tables": {}, "unused"'), "wrong-problem"),
+        (text.replace("dowise-belief", "something"), "unsupported-format"),
+        ("[]", "unsupported-format"),
+        (text[:50], "syntax-error"),
+        ("[" * 100_000, "syntax-error"),
     ):
         path.write_text(broken)
-        with pytest.raises(DowiseError, match=message):
+        with raises_code(code):
             Belief.load(path, belief.problem)
+
+
+DAMAGES = {
+    "factors": [[]],
+    "factors/X": [[]],
+    "factors/X/prior": [None, [1, 0]],
+    "factors/X/counts": [None, [3], [["1", "2"]] * 2, [[1, 2], [3]], [1, -1], [1, 0.5], [19, 21]],
+    "factors/Z/counts": [[10**9 + 1, 0]],
+    "unused": [[1], {"X": {"Q": 1}}, {"X": {"Z": -1}}, {"Z": {"X": 10**30}}],
+    "records": [None, 3, []],
+    "records/0": [None],
+    "records/0/count": [0, 2, 10**8 - 20, 10**9 + 1, 10**30],
+    "records/0/values": [None, {"X": "7", "Y": "0", "Z": "0"}],
+    "evidence": [None],
+    "evidence/strict/steps": [[[1]]],
+    "evidence/mixed/largest": [{}],
+    "evidence/mixed/largest/Z -> X": [10**30, inf, -1, 0],
+    "evidence/mixed/steps": [
+        [[1, inf]],
+        [[1, nan]],
+        [[1, 10**400]],
+        [[41, 0.1]],
+        [[0, 0.1]],
+        [[2, 0.1], [1, 0.2]],
+        [[1, 0.2], [2, 0.1]],
+    ],
+}
+"""Damaged values of a belief with evidence, by path; None: the key is missing."""
+
+
+@pytest.mark.parametrize("path", DAMAGES)
+def test_damaged_files_are_refused(tmp_path, path):
+    belief = Belief(CHAIN, evidence=True)
+    belief.update_many({"X": [0, 1] * 20, "Z": [0, 1] * 20, "Y": [0, 1] * 20})
+    *parents, key = [int(part) if part.isdigit() else part for part in path.split("/")]
+    for value in DAMAGES[path]:
+        data = json.loads(json.dumps(belief.as_dict()))
+        parent = reduce(getitem, parents, data)
+        if value is None:
+            del parent[key]
+        else:
+            parent[key] = value
+        (tmp_path / "belief.json").write_text(json.dumps(data))
+        with raises_code("damaged-file", "the belief is damaged: "):
+            Belief.load(tmp_path / "belief.json", CHAIN)
 
 
 def test_version_1_is_read_as_a_prior(tmp_path):
