@@ -37,21 +37,23 @@ MIN_BETA_LANES = 16  # for fewer lanes gamma variates are faster
 
 
 @njit
-def first_missing(codes, v, f, strides):
-    """Return why a record does not count for variable v, whose factor is f; −1 if it counts.
+def locate(codes, v, f, strides):
+    """Return the offset of a record's entry in f, the factor of v, and which variable is missing.
 
-    That is v if its value is missing, otherwise the first variable of the scope whose value is, or
-    the number of variables if there is no factor (f < 0).
+    This is −1 if the record counts, v if v has no value, otherwise the first variable of the scope
+    without one, or the number of variables if there is no factor (f < 0).
     """
-    size = len(codes)
+    offset, missing = 0, -1
     if f < 0:
-        return size
+        return offset, len(codes)
     if codes[v] < 0:
-        return v
-    for u in range(size):
-        if strides[f, u] > 0 and codes[u] < 0:
-            return u
-    return -1
+        missing = v
+    for u in range(len(codes)):
+        if strides[f, u] > 0:
+            if codes[u] < 0 and missing < 0:
+                missing = u
+            offset += codes[u] * strides[f, u]
+    return offset, missing
 
 
 @kernel()
@@ -60,21 +62,17 @@ def count_record(counts, unused, codes, fixed, under, starts, strides, step):
 
     codes[v] is the code of v's value, negative if it is missing, fixed[v] that of the value the arm
     set, negative if it set none, and under[v] the factor of v under this arm, negative if there is
-    none. A record with a missing value in a factor's scope is counted in unused[v, u] instead, u
-    from `first_missing`.
+    none. If variable u is missing, the record is counted in unused[v, u] instead (see `locate`).
     """
     for v in range(len(codes)):
         if fixed[v] >= 0:
             continue
         f = under[v]
-        missing = first_missing(codes, v, f, strides)
-        if missing >= 0:
+        offset, missing = locate(codes, v, f, strides)
+        if missing < 0:
+            counts[starts[f] + offset] += step
+        else:
             unused[v, missing] += step
-            continue
-        entry = starts[f]
-        for u in range(len(codes)):
-            entry += codes[u] * strides[f, u]
-        counts[entry] += step
 
 
 @njit

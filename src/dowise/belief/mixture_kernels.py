@@ -20,7 +20,7 @@ from dowise.belief.draw_kernels import (
     copy_results,
     draw_logs,
     draw_row,
-    first_missing,
+    locate,
     normalise,
     unpack,
     workspace,
@@ -62,7 +62,7 @@ def learn_mixed(state, tables, version_tables, under, strides, codes, fixed, ste
     for v in range(len(codes)):
         if fixed[v] >= 0:
             continue
-        missing = first_missing(codes, v, under[v], strides)
+        _, missing = locate(codes, v, under[v], strides)
         if missing >= 0:
             state.unused[v, missing] += step
             continue

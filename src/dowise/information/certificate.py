@@ -231,9 +231,9 @@ def _costs(drawn, worth, winners, pair, pi):
 
 @kernel()
 def _gains(drawn, ranks, pair, pi, logs):
-    """Return q, the log ratio that estimates g(π), under the draws ranks[draw] is for.
+    """Return q under every draw, a log ratio whose mean is at most g(π).
 
-    ranks[draw] is the index of the best arm in `logs`.
+    ranks[i] is the index in `logs` of the best arm under draw i.
     """
     constants = pi[0] * logs[0, :, 0] + pi[1] * logs[1, :, 0]
     gains = constants[ranks]
