@@ -46,8 +46,8 @@ def result_files(cli):
 
 
 def test_simulate_classes_and_functions(cli):
-    labels = ["ts", "greedy_mine:Greedy", "mine", "greedy_mine:anything"]
-    names = "ts,greedy_mine:Greedy,mine=greedy_mine:Greedy,greedy_mine:anything"
+    labels = ["ts", "greedy_mine:Greedy", "mine", "greedy_mine:any_custom"]
+    names = "ts,greedy_mine:Greedy,mine=greedy_mine:Greedy,greedy_mine:any_custom"
     options = ("--option", "greedy_mine:Greedy.explore=0.5", "--option", "mine.explore=0")
     document = cli.run_json(*SIMULATE, names, *options, "--out", "out")
     assert [row["policy"] for row in document["final"]] == labels
