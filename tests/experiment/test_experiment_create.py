@@ -86,7 +86,9 @@ def test_public_names_are_loaded_on_first_use():
         "assert dir(dowise.experiment) == sorted(dowise.experiment.__all__)\n"
         "sys.exit(', '.join({'numpy', 'sqlalchemy', 'numba'} & set(sys.modules)) or None)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
     with pytest.raises(AttributeError, match="has no attribute 'Experimint'"):
         _ = dowise.experiment.Experimint

@@ -31,30 +31,30 @@ experiment.warm_up()
 before = loaded()
 context = {name: experiment.problem.domains[name][1] for name in experiment.problem.context}
 first, second, third = experiment.ask_many([context] * 3)
-seen = {name: domain[1] for name, domain in experiment.problem.domains.items()}
+values = {name: domain[1] for name, domain in experiment.problem.domains.items()}
 experiment.tell(first.id, {"Z": 1})
-experiment.tell(first.id, seen | dict(first.arm))
-experiment.tell(second.id, seen | dict(second.arm))
+experiment.tell(first.id, values | dict(first.arm))
+experiment.tell(second.id, values | dict(second.arm))
 experiment.withdraw(third.id, "left")
 experiment.amend(first.id, {"Y": 0}, "typo")
 experiment.ask(context)
 experiment.status(), experiment.status(context), experiment.history(), experiment.explain(2)
 experiment.counted(), experiment.belief, experiment.records()
 assert experiment.audit().ok
-found = loaded()
-print({name: found[name] for name in found if found[name] != before.get(name)})
+after = loaded()
+print({name: after[name] for name in after if after[name] != before.get(name)})
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["best", "ids", "ucb"])
 def test_nothing_is_compiled_after_a_warm_up(policy):
-    line = [sys.executable, "-c", ROUND, "task2", policy]
+    command = [sys.executable, "-c", ROUND, "task2", policy]
     path = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
     settings = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(line, capture_output=True, text=True, check=False, env=settings)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "{}\n"
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=settings)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "{}\n"
 
 
 @pytest.mark.parametrize("problem", ["task1", "task2", "healthcare"])

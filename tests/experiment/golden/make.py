@@ -1,9 +1,9 @@
-"""A store of each schema version, as it was written then: today's code must read them all.
+"""Stores of each schema version, which later code must be able to read.
 
     python tests/experiment/golden/make.py
 
-Makes schema-N.db for today's version N, and schema-N.json, which says what is in it. Once N is
-released its files are never made again.
+Makes schema-N.db for the current version N, and schema-N.json with its contents. The files of a
+released version must not be made again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dowise_web.tokens import create_link, create_session, create_token, list_to
 FOLDER = Path(__file__).parent
 GRAPH = CausalGraph.parse("C -> X -> Z -> Y; C -> Y; X <-> Y")
 WARD = Problem(GRAPH, "Y", "C", "Z", domains={"Y": ("ill", "well")}, name="Wärd ☃")
-OTHERWISE = Problem(
+WARD_IN_EUROS = Problem(
     GRAPH, "Y", "C", "Z", domains={"Y": ("ill", "well")}, reward_values={"ill": -10, "well": 50}
 )
 CONTEXTS = ({"C": "0"}, {"C": "1"})
@@ -29,9 +29,9 @@ PAST = {"arm": ["do()", "do(X=1)", "do()"], "C": [0, 1, 1], "X": [1, 1, 0], "Z":
 
 
 def make(path: Path) -> dict[str, str]:
-    """Two experiments: one with events of all kinds, some erased; one with a snapshot. And tokens.
+    """Write two experiments, with events of all kinds and with a snapshot, and tokens.
 
-    Gives the secrets of those, which nobody needs to keep: nothing is served here.
+    Returns the secrets of the tokens, which are no secrets, since the stores are never served.
     """
     import pandas
 
@@ -48,7 +48,7 @@ def make(path: Path) -> dict[str, str]:
         one.import_records(pandas.DataFrame(PAST), source="past.csv")
         one.ask_many(CONTEXTS, request_id="two")
         one.tell(4, {"Y": "ill"})
-        one.revise(OTHERWISE, "ts", {"propensity_samples": 100}, "in euros from now on")
+        one.revise(WARD_IN_EUROS, "ts", {"propensity_samples": 100}, "in euros from now on")
         one.ask(CONTEXTS[0])
         one.erase(4, "asked to")
         one.ask(CONTEXTS[1])
@@ -63,26 +63,26 @@ def make(path: Path) -> dict[str, str]:
     session = create_session(storage, link.secret, hours=1e6)
     revoke(storage, revoked.token.id)
     storage.close()
-    made = {"token": token, "link": link, "revoked": revoked, "session": session}
-    return {name: one.secret for name, one in made.items()}
+    created = {"token": token, "link": link, "revoked": revoked, "session": session}
+    return {name: item.secret for name, item in created.items()}
 
 
 def contents(path: Path) -> dict[str, object]:
-    """What an experiment says is in a store."""
-    page = {}
+    """Return the experiments of a store as plain data."""
+    documents = {}
     for name in ("ward 7", "ward 8"):
         with Experiment.open(path, name) as experiment:
-            page[name] = {
+            documents[name] = {
                 "head": str(experiment.head),
                 "kinds": [event.kind for event in experiment.events()],
                 "cases": [case.as_dict(experiment.problem) for case in experiment.records()],
                 "means": [experiment.belief.mean_rewards(context).tolist() for context in CONTEXTS],
             }
-    return page
+    return documents
 
 
 def tokens(path: Path) -> list[dict[str, object]]:
-    """The tokens that are in a store."""
+    """Return the tokens of a store."""
     storage = open_storage(path)
     try:
         return list_tokens(storage)
@@ -93,6 +93,6 @@ def tokens(path: Path) -> list[dict[str, object]]:
 if __name__ == "__main__":
     store = FOLDER / f"schema-{VERSION}.db"
     secrets = make(store)
-    page = contents(store) | {"tokens": tokens(store), "secrets": secrets}
-    said = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
-    store.with_suffix(".json").write_text(said + "\n", encoding="utf-8")
+    documents = contents(store) | {"tokens": tokens(store), "secrets": secrets}
+    text = json.dumps(documents, ensure_ascii=False, separators=(",", ":"))
+    store.with_suffix(".json").write_text(text + "\n", encoding="utf-8")

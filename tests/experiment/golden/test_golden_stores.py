@@ -1,4 +1,4 @@
-"""Stores as they were written by every schema version so far, read by today's code."""
+"""Stores that were written with each schema version are read by the current code."""
 
 import importlib.util
 import json
@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 STORES = sorted(path.name for path in FOLDER.glob("*.db"))
 
 
-def made_by():
+def load_make():
     spec = importlib.util.spec_from_file_location("make_golden", FOLDER / "make.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -33,46 +33,50 @@ def store(request, tmp_path):
     return Path(shutil.copy(FOLDER / request.param, tmp_path / request.param))
 
 
-def page(store):
+def recorded_contents(store):
     return json.loads((FOLDER / store.name).with_suffix(".json").read_text("utf-8"))
 
 
-def said(store):
-    """What is said of its experiments."""
-    return {name: part for name, part in page(store).items() if name.startswith("ward")}
+def recorded_experiments(store):
+    """What is recorded_experiments of its experiments."""
+    return {
+        name: part for name, part in recorded_contents(store).items() if name.startswith("ward")
+    }
 
 
-def test_there_is_one_for_each_version():
+def test_there_is_a_store_for_each_version():
     assert [f"schema-{version}.db" for version in range(1, VERSION + 1)] == STORES
 
 
-def test_todays_code_finds_in_it_what_was_there(store):
-    found, expected = made_by().contents(store), said(store)
+def test_the_contents_are_as_recorded(store):
+    actual, expected = load_make().contents(store), recorded_experiments(store)
     for name in expected:
-        means, wanted = found[name].pop("means"), expected[name].pop("means")
-        assert means == [pytest.approx(each, rel=1e-12) for each in wanted]
-        cases = zip(found[name]["cases"], expected[name]["cases"], strict=True)
-        found[name]["cases"] = [  # of which today's code may say more
-            {part: case[part] for part in then} for case, then in cases
+        means, recorded = actual[name].pop("means"), expected[name].pop("means")
+        assert means == [pytest.approx(rewards, rel=1e-12) for rewards in recorded]
+        cases = zip(actual[name]["cases"], expected[name]["cases"], strict=True)
+        actual[name]["cases"] = [  # current documents may have more fields
+            {key: case[key] for key in recorded} for case, recorded in cases
         ]
-    assert found == expected
+    assert actual == expected
 
 
-def test_its_tokens_are_good_for_what_they_were_good_for(store):
+def test_the_tokens_have_the_recorded_roles(store):
     storage = open_storage(store)
-    expected = page(store).get("tokens", [])  # schema 1 had none
+    expected = recorded_contents(store).get("tokens", [])  # schema 1 had none
     assert list_tokens(storage) == expected
-    secrets = page(store).get("secrets", {})
-    found = {name: authenticate(storage, secret) for name, secret in secrets.items()}
-    good = {name: (token.kind, token.role, token.name) for name, token in found.items() if token}
+    secrets = recorded_contents(store).get("secrets", {})
+    authenticated = {name: authenticate(storage, secret) for name, secret in secrets.items()}
+    valid = {
+        name: (token.kind, token.role, token.name) for name, token in authenticated.items() if token
+    }
     if expected:
-        assert good == {"token": ("token", "ask", "Zoë"), "session": ("session", "read", "ann")}
-    made = create_token(storage, "read", "eve")
-    assert made.token.id == len(expected) + 1 and authenticate(storage, made.secret) == made.token
+        assert valid == {"token": ("token", "ask", "Zoë"), "session": ("session", "read", "ann")}
+    new = create_token(storage, "read", "eve")
+    assert new.token.id == len(expected) + 1 and authenticate(storage, new.secret) == new.token
     storage.close()
 
 
-def test_it_has_the_same_tables_as_a_new_one(store, tmp_path):
+def test_the_tables_are_migrated_to_those_of_a_new_store(store, tmp_path):
     open_storage(store).close()
     open_storage(tmp_path / "new.db", create=True).close()
     assert columns(store) == columns(tmp_path / "new.db")
@@ -84,7 +88,7 @@ def columns(store):
         return {name: raw.execute(f"PRAGMA table_info({name})").fetchall() for name in names}
 
 
-def test_it_has_events_of_all_kinds_some_of_them_erased_and_a_snapshot_that_is_right(store):
+def test_the_stores_cover_all_kinds_of_events_and_snapshots(store):
     storage = open_storage(store)
     assert storage.experiments() == ("ward 7", "ward 8")
     events = storage.read("ward 7")
@@ -96,9 +100,9 @@ def test_it_has_events_of_all_kinds_some_of_them_erased_and_a_snapshot_that_is_r
 
 
 @pytest.mark.parametrize("name", ["ward 7", "ward 8"])
-def test_it_passes_the_audit_and_goes_on(store, name):
+def test_experiments_pass_the_audit_and_continue(store, name):
     with Experiment.open(store, name) as experiment:
-        audit = experiment.audit(head=said(store)[name]["head"])
+        audit = experiment.audit(head=recorded_experiments(store)[name]["head"])
         assert audit.ok, audit.finding
         before = experiment.head.number
         asked = experiment.ask({"C": "1"})
@@ -107,20 +111,23 @@ def test_it_passes_the_audit_and_goes_on(store, name):
         assert len(experiment.explain(1).rows()) == len(experiment.problem.arms)
 
 
-def test_what_a_request_was_answered_is_answered_again(store):
+def test_an_earlier_request_returns_the_same_decision(store):
     with Experiment.open(store, "ward 7") as experiment:
         before = experiment.head
         assert experiment.ask({"C": "1"}, request_id="ünï-☃").id == 1
         assert experiment.head == before
 
 
-def test_the_script_makes_a_store_like_the_newest(tmp_path):
-    make = made_by()
+def test_the_script_makes_a_store_like_the_newest_one(tmp_path):
+    make = load_make()
     secrets = make.make(tmp_path / "new.db")
-    newest = page(FOLDER / f"schema-{VERSION}.db")
+    newest = recorded_contents(FOLDER / f"schema-{VERSION}.db")
     assert {*secrets} == {*newest["secrets"]}
-    assert [one["state"] for one in make.tokens(tmp_path / "new.db")] == [
-        one["state"] for one in newest["tokens"]
+    assert [token["state"] for token in make.tokens(tmp_path / "new.db")] == [
+        token["state"] for token in newest["tokens"]
     ]
-    new, newest = make.contents(tmp_path / "new.db"), said(FOLDER / f"schema-{VERSION}.db")
+    new, newest = (
+        make.contents(tmp_path / "new.db"),
+        recorded_experiments(FOLDER / f"schema-{VERSION}.db"),
+    )
     assert [new[name]["kinds"] for name in new] == [newest[name]["kinds"] for name in newest]
