@@ -1,4 +1,4 @@
-"""A store that fails, and what nobody may learn by it: where anything is on the server."""
+"""Errors of the store: they are reported, and never reveal paths of the server."""
 
 import os
 import re
@@ -12,45 +12,45 @@ from support.servers import running
 
 import dowise
 from dowise import Experiment, load_problem
-from dowise.policies import registry as own
+from dowise.policies import registry
 
-pytestmark = pytest.mark.slow  # each spoils a store of its own
+pytestmark = pytest.mark.slow  # each test damages its own store
 
 API = "/api/experiments/ward%207"
-LOOKS = ["", "/status", "/decisions", "/decisions/1", "/explain/1", "/history", "/events", "/audit",
-         "/export", "/belief", "/counted", "/graph.svg"]  # fmt: skip
-PAGES = ["/", "/?all", "/new", "/tokens", "/experiments/ward%207/now",
-         "/experiments/ward%207/known", "/experiments/ward%207/graph",
-         "/experiments/ward%207/history"]  # fmt: skip
+QUERIES = ("", "status", "decisions", "decisions/1", "explain/1", "history", "events", "audit")
+QUERIES += ("export", "belief", "counted", "graph.svg")
+WARD = "/experiments/ward%207"
+PAGES = ("/", "/?all", "/new", "/tokens", f"{WARD}/now", f"{WARD}/known", f"{WARD}/graph")
+PAGES += (f"{WARD}/history",)
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """A store with some decisions, to be copied: making one takes longer."""
-    store = tmp_path_factory.mktemp("kept") / "kept.db"
+def template(tmp_path_factory):
+    """A store with a decision, to be copied."""
+    store = tmp_path_factory.mktemp("template") / "template.db"
     with Experiment.create(
         store, "ward 7", load_problem("task2"), "ids", {"samples": 50}, 7
-    ) as one:
-        one.tell(one.ask({"C": 1}).id, {"Y": 1})
+    ) as experiment:
+        experiment.tell(experiment.ask({"C": 1}).id, {"Y": 1})
     return store
 
 
 @pytest.fixture
-def ward(kept, tmp_path):
-    """A server whose store a test may spoil."""
-    shutil.copy(kept, tmp_path / "a secret place.db")
-    with running(tmp_path / "a secret place.db") as found:
-        found.store = tmp_path / "a secret place.db"
-        yield found
+def ward(template, tmp_path):
+    """A server whose store a test may damage."""
+    shutil.copy(template, tmp_path / "a secret place.db")
+    with running(tmp_path / "a secret place.db") as server:
+        server.store = tmp_path / "a secret place.db"
+        yield server
 
 
-def answers(ward, client=None, browser=None):
-    """Of every look, every write and every page."""
+def responses(ward, client=None, browser=None):
+    """Yield the responses to every query, every write and every page."""
     client = client or ward.client()
     bodies = {"/ask": {"context": {"C": 1}}, "/tell/1": {"values": {"Z": 1}},
               "/withdraw/1": {"reason": "x"},
               "/revise": {"policy": "ucb", "reason": "x"}}  # fmt: skip
-    yield from (client.get(f"{API}{path}") for path in LOOKS)
+    yield from (client.get(f"{API}/{path}".rstrip("/")) for path in QUERIES)
     yield from (client.post(f"{API}{path}", json=body) for path, body in bodies.items())
     yield client.get("/api/experiments")
     yield client.get("/api/tokens")
@@ -61,36 +61,36 @@ def answers(ward, client=None, browser=None):
         yield from (browser.get(path) for path in PAGES)
 
 
-def tells_no_place(ward, answer):
+def assert_no_paths(ward, answer):
     text = answer.text + str(answer.headers)
-    here = [str(ward.store.parent), ward.store.name, str(Path.home()), str(Path.cwd()),
+    paths = [str(ward.store.parent), ward.store.name, str(Path.home()), str(Path.cwd()),
             str(Path(dowise.__file__).parent)]  # fmt: skip
-    found = [place for place in here if place in text.replace("%20", " ")]
-    assert not found, (answer.request.url, found, answer.text)
+    revealed = [path for path in paths if path in text.replace("%20", " ")]
+    assert not revealed, (answer.request.url, revealed, answer.text)
 
 
 def test_responses_do_not_name_the_store(ward):
-    for answer in answers(ward, browser=ward.browser()):
+    for answer in responses(ward, browser=ward.browser()):
         assert answer.status_code < 500, answer.text
-        tells_no_place(ward, answer)
+        assert_no_paths(ward, answer)
 
 
-def away(store):
+def delete(store):
     for file in store.parent.glob(f"{store.name}*"):
         file.unlink()
 
 
-def emptied(store):
-    away(store)
+def empty(store):
+    delete(store)
     store.touch()
 
 
-def foreign(store):
-    away(store)
+def overwrite(store):
+    delete(store)
     store.write_bytes(b"no database at all" * 100)
 
 
-def cut(store):
+def corrupt(store):
     with sqlite3.connect(store) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
@@ -99,21 +99,21 @@ def cut(store):
         file.write(os.urandom(store.stat().st_size - 4096))
 
 
-def a_folder(store):
-    away(store)
+def replace_by_folder(store):
+    delete(store)
     store.mkdir()
 
 
-@pytest.mark.parametrize("spoil", [away, emptied, foreign, cut, a_folder])
-def test_a_damaged_store_is_unavailable_and_not_named(ward, spoil):
+@pytest.mark.parametrize("damage", [delete, empty, overwrite, corrupt, replace_by_folder])
+def test_a_damaged_store_is_unavailable_and_not_named(ward, damage):
     client, browser = ward.client(), ward.browser()
-    spoil(ward.store)
-    seen = set()
-    for answer in answers(ward, client, browser):
-        tells_no_place(ward, answer)
-        seen.add(answer.status_code)
+    damage(ward.store)
+    statuses = set()
+    for answer in responses(ward, client, browser):
+        assert_no_paths(ward, answer)
+        statuses.add(answer.status_code)
         assert answer.status_code in (200, 303, 401, 503), (answer.request.url, answer.text)
-    assert 503 in seen
+    assert 503 in statuses
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -122,8 +122,8 @@ def test_a_read_only_store_is_unavailable(ward):
     ward.store.chmod(stat.S_IRUSR)
     ward.store.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
     try:
-        for answer in answers(ward, client):
-            tells_no_place(ward, answer)
+        for answer in responses(ward, client):
+            assert_no_paths(ward, answer)
             assert answer.status_code in (200, 503)
     finally:
         ward.store.parent.chmod(stat.S_IRWXU)
@@ -142,7 +142,7 @@ def test_write_errors_are_reported(ward, monkeypatch, name):
     answer = client.post(f"{API}/ask", json={"context": {"C": 1}})
     assert answer.status_code == 503
     assert answer.headers["content-type"] == "application/problem+json"
-    tells_no_place(ward, answer)
+    assert_no_paths(ward, answer)
     monkeypatch.undo()
     assert client.post(f"{API}/ask", json={"context": {"C": 1}}).status_code == 200
 
@@ -156,10 +156,10 @@ def test_system_errors_are_not_quoted(ward, monkeypatch):
     monkeypatch.setattr(ward.registry, "names", fail)
     answer = client.get("/api/experiments")
     assert answer.status_code in (500, 503)
-    tells_no_place(ward, answer)
+    assert_no_paths(ward, answer)
 
 
-OWN = """
+BROKEN_POLICY = """
 from dowise.policies import Policy
 class Broken:
     def __init__(self, problem, secret=None):
@@ -170,19 +170,19 @@ class Broken:
 def test_a_failing_custom_policy_is_a_server_error(ward, monkeypatch, tmp_path, caplog):
     folder = tmp_path / "own code"
     folder.mkdir()
-    (folder / "broken_one.py").write_text(OWN)
+    (folder / "broken_one.py").write_text(BROKEN_POLICY)
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setattr(own, "_MODULES", {})
+    monkeypatch.setattr(registry, "_MODULES", {})
     dowise.policies.import_policies("broken_one")
     body = {"policy": "broken_one:Broken", "options": {"secret": "x"}, "reason": "try"}
     answer = ward.client().post(f"{API}/revise", json=body)
     assert answer.status_code == 500 and "log" in answer.json()["detail"]
     assert "/srv/own" not in answer.text and "broken_one.py" not in answer.text
     assert "/srv/own" in caplog.text
-    tells_no_place(ward, answer)
+    assert_no_paths(ward, answer)
 
 
-def test_only_the_store_that_is_served_can_be_reached(ward, tmp_path):
+def test_other_stores_can_not_be_reached(ward, tmp_path):
     other = tmp_path / "other.db"
     with Experiment.create(other, "another", load_problem("task2"), "ucb", seed=1):
         pass
@@ -194,7 +194,7 @@ def test_only_the_store_that_is_served_can_be_reached(ward, tmp_path):
             assert answer.status_code == 404, name
     made = {"name": str(other), "problem": 'graph = "X -> Y"\nreward = "Y"', "policy": "ucb"}
     before = other.read_bytes()
-    assert client.post("/api/experiments", json=made).status_code == 422  # no name for an address
-    made["name"] = str(other).lstrip("/")  # a name like any other
+    assert client.post("/api/experiments", json=made).status_code == 422  # not a name for URLs
+    made["name"] = str(other).lstrip("/")  # an ordinary name
     assert client.post("/api/experiments", json=made).status_code == 201
     assert other.read_bytes() == before and re.search("other.db", str(ward.registry.names()))

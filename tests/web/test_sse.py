@@ -1,4 +1,4 @@
-"""Server-sent events: what others write arrives, and streams end when they should."""
+"""Server-sent events: streams, their limits and their end."""
 
 import contextlib
 import re
@@ -14,60 +14,60 @@ from support.servers import running
 from dowise import Experiment, load_problem
 from dowise_web import sse, tokens
 
-pytestmark = pytest.mark.slow  # real processes, and real waits
+pytestmark = pytest.mark.slow  # real connections and waits
 
 API = "/api/experiments/ward%207"
 
 
 class Stream:
-    """A stream that is read in a thread of its own; to close it is to be gone at once."""
+    """A stream that is read in a thread."""
 
     def __init__(self, ward, token=None):
-        self.came, self.ended = b"", threading.Event()
+        self.received, self.ended = b"", threading.Event()
         port = ward.server.settings.port
-        self._line = socket.create_connection(("127.0.0.1", port))
-        lines = (f"GET {API}/stream HTTP/1.1", f"Host: 127.0.0.1:{port}",
+        self._connection = socket.create_connection(("127.0.0.1", port))
+        head = (f"GET {API}/stream HTTP/1.1", f"Host: 127.0.0.1:{port}",
                  f"Authorization: Bearer {token or ward.token('read')}")  # fmt: skip
-        self._line.sendall("\r\n".join((*lines, "", "")).encode())
+        self._connection.sendall("\r\n".join((*head, "", "")).encode())
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
-        assert wait_until(lambda: self.numbers or b"HTTP/1.1 4" in self.came, 10)
+        assert wait_until(lambda: self.numbers or b"HTTP/1.1 4" in self.received, 10)
 
     @property
     def status(self):
-        return int(self.came.split(b" ", 2)[1])
+        return int(self.received.split(b" ", 2)[1])
 
     @property
     def numbers(self):
-        return [int(number) for number in re.findall(rb'data: {"number": (\d+)}', self.came)]
+        return [int(number) for number in re.findall(rb'data: {"number": (\d+)}', self.received)]
 
     def _read(self):
         with contextlib.suppress(OSError):
-            while piece := self._line.recv(65536):
-                self.came += piece
-                if self.came.endswith(b"\r\n0\r\n\r\n"):  # the connection may stay
+            while part := self._connection.recv(65536):
+                self.received += part
+                if self.received.endswith(b"\r\n0\r\n\r\n"):  # the connection may stay open
                     break
         self.ended.set()
 
     def close(self):
-        """As a browser that leaves the page."""
+        """Close the connection, as a browser does."""
         with contextlib.suppress(OSError):
-            self._line.shutdown(socket.SHUT_RDWR)
+            self._connection.shutdown(socket.SHUT_RDWR)
         self._thread.join(5)
-        self._line.close()
+        self._connection.close()
 
 
 @pytest.fixture
 def opened(ward):
-    """Opens streams, and closes them all."""
-    found = []
+    """Opens streams, which are closed at the end."""
+    streams = []
 
     def open_one(token=None):
-        found.append(Stream(ward, token))
-        return found[-1]
+        streams.append(Stream(ward, token))
+        return streams[-1]
 
     yield open_one
-    for stream in found:
+    for stream in streams:
         stream.close()
     assert wait_until(lambda: not ward.server.app.state.streams._open, 10)
 
@@ -84,12 +84,11 @@ def test_events_of_another_process_arrive(ward, opened):
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     assert wait_until(lambda: stream.numbers[-1] == before + 1, 10)
-    assert b"content-type: text/event-stream" in stream.came.lower()
+    assert b"content-type: text/event-stream" in stream.received.lower()
     assert stream.numbers == sorted(stream.numbers)
 
 
 def test_a_closed_stream_is_not_counted(ward, opened):
-    """Else whoever opens and leaves pages could open no more."""
     streams = ward.server.app.state.streams
     stream = opened()
     assert sum(streams._open.values()) == 1
@@ -102,9 +101,9 @@ def test_streams_are_limited_per_principal(ward, opened, monkeypatch):
     token = ward.token("read")
     assert [opened(token).status for _ in range(2)] == [200, 200]
     refused = Stream(ward, token)
-    assert refused.status == 429 and b"retry-after: " in refused.came.lower()
+    assert refused.status == 429 and b"retry-after: " in refused.received.lower()
     refused.close()
-    assert opened().status == 200  # others may
+    assert opened().status == 200
 
 
 def test_streams_are_limited_in_total(ward, opened, monkeypatch):
@@ -114,12 +113,12 @@ def test_streams_are_limited_in_total(ward, opened, monkeypatch):
 
 
 def test_the_stream_of_a_revoked_token_ends(ward, opened):
-    made = tokens.create_token(ward.storage, "read", "somebody")
-    stream = opened(made.secret)
-    seen = [*stream.numbers]
-    tokens.revoke(ward.storage, made.token.id)
+    created = tokens.create_token(ward.storage, "read", "somebody")
+    stream = opened(created.secret)
+    numbers = [*stream.numbers]
+    tokens.revoke(ward.storage, created.token.id)
     ask(ward)
-    assert stream.ended.wait(10) and stream.numbers == seen
+    assert stream.ended.wait(10) and stream.numbers == numbers
 
 
 def test_an_unknown_experiment_has_no_stream(ward):

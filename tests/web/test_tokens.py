@@ -1,4 +1,4 @@
-"""Tokens, links and sessions: who may do what, for how long, and what is kept of their secrets."""
+"""Tokens, links and sessions: roles, lifetimes and secrets."""
 
 import re
 import string
@@ -38,8 +38,8 @@ class Clock:
     def __call__(self):
         return self.time
 
-    def pass_(self, **much):
-        self.time += timedelta(**much)
+    def advance(self, **duration):
+        self.time += timedelta(**duration)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def storage(tmp_path):
 
 
 def states(storage):
-    return [one["state"] for one in list_tokens(storage)]
+    return [token["state"] for token in list_tokens(storage)]
 
 
 # -- roles ------------------------------------------------------------------------------------
@@ -89,29 +89,29 @@ def test_only_sql_stores_keep_tokens():
 
 
 def test_a_token_is_valid_until_it_is_revoked(storage, clock):
-    made = create_token(storage, "ask", " Dr. Zoë ")
-    assert re.fullmatch(r"dowise_[\w-]{43}", made.secret, re.ASCII)
-    assert made.token[:6] == (1, made.token.hash, "token", "ask", "Dr. Zoë", None)
-    assert made.token.made_at == "2026-03-02T14:05:00.000000Z" and made.token.ends_at is None
-    clock.pass_(days=10_000)
-    assert authenticate(storage, made.secret) == made.token
+    created = create_token(storage, "ask", " Dr. Zoë ")
+    assert re.fullmatch(r"dowise_[\w-]{43}", created.secret, re.ASCII)
+    assert created.token[:6] == (1, created.token.hash, "token", "ask", "Dr. Zoë", None)
+    assert created.token.made_at == "2026-03-02T14:05:00.000000Z" and created.token.ends_at is None
+    clock.advance(days=10_000)
+    assert authenticate(storage, created.secret) == created.token
     other = create_token(storage, "ask", "Dr. Zoë")
-    assert other.secret != made.secret and other.token.id == 2
+    assert other.secret != created.secret and other.token.id == 2
     assert revoke(storage, 1) and revoke(storage, 1)
     assert (
-        authenticate(storage, made.secret) is None
+        authenticate(storage, created.secret) is None
         and authenticate(storage, other.secret) == other.token
     )
     assert states(storage) == ["ended", "valid"]
 
 
 def test_a_token_expires(storage, clock):
-    made = create_token(storage, "read", "ann", days=3)
-    clock.pass_(days=3, microseconds=-1)
-    assert authenticate(storage, made.secret) == made.token and states(storage) == ["valid"]
-    clock.pass_(microseconds=1)
-    assert authenticate(storage, made.secret) is None and states(storage) == ["expired"]
-    assert create_session(storage, made.secret) is None
+    created = create_token(storage, "read", "ann", days=3)
+    clock.advance(days=3, microseconds=-1)
+    assert authenticate(storage, created.secret) == created.token and states(storage) == ["valid"]
+    clock.advance(microseconds=1)
+    assert authenticate(storage, created.secret) is None and states(storage) == ["expired"]
+    assert create_session(storage, created.secret) is None
 
 
 @pytest.mark.parametrize("days", [0, -1, 36_501, float("nan"), float("inf")])
@@ -146,19 +146,19 @@ def test_revoking_an_unknown_token_returns_false(storage):
 
 def test_a_link_creates_one_session(storage, clock):
     link = create_link(storage, "tell", "ann")
-    assert authenticate(storage, link.secret) is None  # not by itself
-    clock.pass_(minutes=LINK_MINUTES, microseconds=-1)
+    assert authenticate(storage, link.secret) is None  # a link alone does not authenticate
+    clock.advance(minutes=LINK_MINUTES, microseconds=-1)
     session = create_session(storage, link.secret)
     assert session.token.kind == "session" and session.token.parent == link.token.id
     assert (session.token.role, session.token.name) == ("tell", "ann")
     assert create_session(storage, link.secret) is None
-    assert create_session(storage, session.secret) is None  # or it would never end
-    clock.pass_(hours=SESSION_HOURS, microseconds=-1)
+    assert create_session(storage, session.secret) is None  # or sessions would never end
+    clock.advance(hours=SESSION_HOURS, microseconds=-1)
     assert (
         authenticate(storage, session.secret) == session.token
     )  # though its link is used and over
     assert states(storage) == ["used", "valid"]
-    clock.pass_(microseconds=1)
+    clock.advance(microseconds=1)
     assert authenticate(storage, session.secret) is None
 
 
@@ -166,40 +166,40 @@ def test_expired_and_revoked_links_create_no_session(storage, clock):
     late, revoked = create_link(storage, "tell"), create_link(storage, "tell")
     assert revoke(storage, revoked.token.id)
     assert create_session(storage, revoked.secret) is None
-    clock.pass_(minutes=LINK_MINUTES)
+    clock.advance(minutes=LINK_MINUTES)
     assert create_session(storage, late.secret) is None
     assert states(storage) == ["expired", "ended"]
 
 
 def test_a_session_ends_with_its_token(storage, clock):
-    made = create_token(storage, "admin", "ann", days=1)
-    first = create_session(storage, made.secret, hours=1)
-    clock.pass_(hours=23)
-    second = create_session(storage, made.secret, hours=12)
-    assert second.token.ends_at == made.token.ends_at
+    created = create_token(storage, "admin", "ann", days=1)
+    first = create_session(storage, created.secret, hours=1)
+    clock.advance(hours=23)
+    second = create_session(storage, created.secret, hours=12)
+    assert second.token.ends_at == created.token.ends_at
     assert (
         authenticate(storage, first.secret) is None
         and authenticate(storage, second.secret) == second.token
     )
-    clock.pass_(hours=1)
+    clock.advance(hours=1)
     assert authenticate(storage, second.secret) is None
 
 
 def test_revoking_a_token_ends_only_its_sessions(storage):
-    one, other = create_token(storage, "ask", "ann"), create_token(storage, "ask", "bob")
-    mine = [create_session(storage, one.secret) for _ in range(2)]
-    his = create_session(storage, other.secret)
-    assert revoke(storage, mine[0].token.id)  # logging out
+    token, other = create_token(storage, "ask", "ann"), create_token(storage, "ask", "bob")
+    sessions = [create_session(storage, token.secret) for _ in range(2)]
+    other_session = create_session(storage, other.secret)
+    assert revoke(storage, sessions[0].token.id)  # sign out
     assert (
-        authenticate(storage, mine[0].secret) is None
-        and authenticate(storage, mine[1].secret) is not None
+        authenticate(storage, sessions[0].secret) is None
+        and authenticate(storage, sessions[1].secret) is not None
     )
-    assert revoke(storage, one.token.id)
+    assert revoke(storage, token.token.id)
     assert (
-        authenticate(storage, mine[1].secret) is None
-        and create_session(storage, one.secret) is None
+        authenticate(storage, sessions[1].secret) is None
+        and create_session(storage, token.secret) is None
     )
-    assert authenticate(storage, his.secret) == his.token
+    assert authenticate(storage, other_session.secret) == other_session.token
 
 
 def test_revoking_a_used_link_ends_its_session(storage):
@@ -212,7 +212,7 @@ def test_revoking_a_used_link_ends_its_session(storage):
 # -- secrets ----------------------------------------------------------------------------------
 
 
-LIKE_SECRETS = st.text(string.ascii_letters, min_size=43, max_size=43).map("dowise_".__add__)
+SECRET_LIKE = st.text(string.ascii_letters, min_size=43, max_size=43).map("dowise_".__add__)
 
 
 @pytest.fixture(scope="module")
@@ -223,30 +223,32 @@ def storage_of_admin(tmp_path_factory):
     storage.close()
 
 
-@given(secret=st.one_of(st.text(), st.binary(), st.none(), st.integers(), LIKE_SECRETS))
+@given(secret=st.one_of(st.text(), st.binary(), st.none(), st.integers(), SECRET_LIKE))
 def test_arbitrary_values_are_not_secrets(storage_of_admin, secret):
     storage = storage_of_admin
     assert authenticate(storage, secret) is None and create_session(storage, secret) is None
 
 
 def test_variations_of_a_secret_are_unknown(storage):
-    made = create_token(storage, "admin")
-    secret = made.secret
-    for spoiled in (
+    created = create_token(storage, "admin")
+    secret = created.secret
+    for variation in (
         secret + "\n", " " + secret, secret[:-1], secret + "A", secret.upper(), secret[7:],
         secret[:-1] + "\ud800", secret[:-1] + "é", secret * 100_000, secret.encode(), [secret],
-        made.token.hash,
+        created.token.hash,
     ):  # fmt: skip
-        assert authenticate(storage, spoiled) is None and create_session(storage, spoiled) is None
-    assert authenticate(storage, secret) == made.token
+        assert (
+            authenticate(storage, variation) is None and create_session(storage, variation) is None
+        )
+    assert authenticate(storage, secret) == created.token
 
 
 def test_neither_secrets_nor_hashes_are_shown(storage):
-    made = create_token(storage, "ask", "ann")
-    session = create_session(storage, made.secret)
-    shown = repr(made) + repr(session) + repr(list_tokens(storage))
-    assert made.secret not in shown and session.secret not in shown
-    assert made.token.hash not in repr(list_tokens(storage))
+    created = create_token(storage, "ask", "ann")
+    session = create_session(storage, created.secret)
+    texts = repr(created) + repr(session) + repr(list_tokens(storage))
+    assert created.secret not in texts and session.secret not in texts
+    assert created.token.hash not in repr(list_tokens(storage))
 
 
 def test_the_files_of_a_store_hold_no_secret(tmp_path):
@@ -258,9 +260,9 @@ def test_the_files_of_a_store_hold_no_secret(tmp_path):
     closed = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     for files, name in ((while_open, "ward.db-wal"), (closed, "ward.db")):
         assert token.token.hash.encode() in files[name]
-        for made in (link, token, session):
-            kept = made.secret.removeprefix("dowise_").encode()
-            assert not [name for name, content in files.items() if kept[:12] in content]
+        for created in (link, token, session):
+            secret = created.secret.removeprefix("dowise_").encode()
+            assert not [name for name, content in files.items() if secret[:12] in content]
 
 
 def test_unknown_roles_and_kinds_are_not_valid(storage):
@@ -269,7 +271,11 @@ def test_unknown_roles_and_kinds_are_not_valid(storage):
     for secret, other in zip(secrets, ({}, {"role": "auditor"}, {"kind": "badge"}), strict=True):
         TokenTable(storage).add(token._replace(hash=sha256(secret.encode()).hexdigest(), **other))
     assert [authenticate(storage, secret) is not None for secret in secrets] == [True, False, False]
-    assert [create_session(storage, each) is not None for each in secrets] == [True, False, False]
+    assert [create_session(storage, secret) is not None for secret in secrets] == [
+        True,
+        False,
+        False,
+    ]
 
 
 RACE = """

@@ -1,4 +1,4 @@
-"""Tokens that several processes use at once, or somebody spoiled."""
+"""Tokens used by several processes, and damaged rows."""
 
 import os
 import signal
@@ -9,50 +9,50 @@ import pytest
 from support.errors import raises_code
 from support.journal_writers import append
 from support.system_users import FORK, run_in_child
-from support.tokens import AT, new, opened
+from support.tokens import CREATED_AT, new_token, opened
 
 from dowise import DowiseError, Experiment
 from dowise.experiment.storage import open_storage
 from dowise_web import tokens
 from dowise_web.tokens import TokenTable
 
-pytestmark = pytest.mark.slow  # real processes, and real waits
+pytestmark = pytest.mark.slow  # real processes and waits
 
 
 def test_exactly_one_process_uses_up_a_link(place):
     links = 20
     with closing(open_storage(place, create=True)) as storage:
         for i in range(links):
-            TokenTable(storage).add(new(f"link {i}"))
+            TokenTable(storage).add(new_token(f"link {i}"))
     barrier = FORK.Barrier(2)
     queue = FORK.SimpleQueue()
 
-    def use(who):
+    def use(name):
         with opened(place) as storage:
             for i in range(links):
                 barrier.wait(60)
-                won = TokenTable(storage).add_child(new(f"{who} {i}", i + 1), once=True)
-                queue.put((i, who, won is not None))
+                won = TokenTable(storage).add_child(new_token(f"{name} {i}", i + 1), once=True)
+                queue.put((i, name, won is not None))
 
-    children = [FORK.Process(target=use, args=(who,)) for who in ("one", "other")]
+    children = [FORK.Process(target=use, args=(name,)) for name in ("one", "other")]
     for child in children:
         child.start()
-    told = [queue.get() for _ in range(2 * links)]
+    results = [queue.get() for _ in range(2 * links)]
     for child in children:
         child.join(60)
         assert child.exitcode == 0
-    winners = {i: who for i, who, won in told if won}
-    assert sum(won for _, _, won in told) == links == len(winners)
+    winners = {i: name for i, name, won in results if won}
+    assert sum(won for _, _, won in results) == links == len(winners)
     with opened(place) as storage:
-        found = TokenTable(storage).read()
-        assert [token.ended_at for token in found[:links]] == [AT] * links
-        assert [token.parent for token in found[links:]] == list(range(1, links + 1))
-        assert [token.hash for token in found[links:]] == [f"{winners[i]} {i}" for i in winners]
+        stored = TokenTable(storage).read()
+        assert [token.ended_at for token in stored[:links]] == [CREATED_AT] * links
+        assert [token.parent for token in stored[links:]] == list(range(1, links + 1))
+        assert [token.hash for token in stored[links:]] == [f"{winners[i]} {i}" for i in winners]
 
 
 def test_a_killed_process_leaves_the_link_unused(place, monkeypatch):
     with closing(open_storage(place, create=True)) as storage:
-        link = TokenTable(storage).add(new("link"))
+        link = TokenTable(storage).add(new_token("link"))
 
     def die(*_):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -60,7 +60,7 @@ def test_a_killed_process_leaves_the_link_unused(place, monkeypatch):
     def use():
         monkeypatch.setattr(tokens, "insert", die)  # after the link has ended
         with opened(place) as storage:
-            TokenTable(storage).add_child(new("session", link.id), once=True)
+            TokenTable(storage).add_child(new_token("session", link.id), once=True)
 
     child = FORK.Process(target=use)
     child.start()
@@ -68,7 +68,7 @@ def test_a_killed_process_leaves_the_link_unused(place, monkeypatch):
     assert child.exitcode == -signal.SIGKILL
     with opened(place) as storage:
         assert TokenTable(storage).read() == [link]
-        assert TokenTable(storage).add_child(new("session", link.id), once=True).id == 2
+        assert TokenTable(storage).add_child(new_token("session", link.id), once=True).id == 2
 
 
 def test_tokens_do_not_change_journals(place):
@@ -76,17 +76,17 @@ def test_tokens_do_not_change_journals(place):
         experiment.ask()
         head = experiment.head
         with opened(place) as storage:
-            TokenTable(storage).add(new("one"))
-            TokenTable(storage).end(1, AT)
+            TokenTable(storage).add(new_token("one"))
+            TokenTable(storage).end(1, CREATED_AT)
         assert experiment.head == head and experiment.audit().ok
         assert experiment.ask().id == 2
 
 
 def test_tokens_in_a_forked_child_and_in_a_transaction(place):
     with closing(open_storage(place, create=True)) as storage:
-        TokenTable(storage).add(new("one"))
-        assert run_in_child(lambda: TokenTable(storage).add(new("two")).id) == 2
-        assert TokenTable(storage).add(new("three")).id == 3
+        TokenTable(storage).add(new_token("one"))
+        assert run_in_child(lambda: TokenTable(storage).add(new_token("two")).id) == 2
+        assert TokenTable(storage).add(new_token("three")).id == 3
         append(storage)
         with storage.transaction("ward"):
             assert TokenTable(storage).find("two").id == 2  # readers never wait
@@ -95,13 +95,13 @@ def test_tokens_in_a_forked_child_and_in_a_transaction(place):
                 storage.transaction("ward"),
                 pytest.raises(DowiseError, match="list of tokens can't be written: this thread"),
             ):
-                TokenTable(storage).add(new("four"))
+                TokenTable(storage).add(new_token("four"))
 
 
 def test_a_damaged_row_is_an_error(tmp_path):
     path = tmp_path / "ward.db"
     with closing(open_storage(path, create=True)) as storage:
-        TokenTable(storage).add(new("one"))
+        TokenTable(storage).add(new_token("one"))
         with closing(sqlite3.connect(path)) as raw:
             raw.execute("UPDATE tokens SET role = x'00'")
             raw.commit()

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 from support.errors import raises_code
-from support.tokens import AT, new
+from support.tokens import CREATED_AT, new_token
 
 from dowise.experiment.storage import open_storage
 from dowise_web.tokens import TokenTable
@@ -26,7 +26,7 @@ def tables(place):
 
 
 def fresh(parent=None, **changes):
-    return new(secrets.token_hex(32), parent)._replace(**changes)
+    return new_token(secrets.token_hex(32), parent)._replace(**changes)
 
 
 def test_tokens_are_stored_and_numbered(tables):
@@ -36,9 +36,9 @@ def test_tokens_are_stored_and_numbered(tables):
     tokens[1] = tokens[1]._replace(ends_at=LATER, kind="link", role="admin")
     added = [table.add(token) for token in tokens]
     assert added == [token._replace(id=i) for i, token in enumerate(tokens, start=1)]
-    for each in tables:
-        assert each.read() == added
-        assert [each.find(token.hash) for token in added] == added
+    for either in tables:
+        assert either.read() == added
+        assert [either.find(token.hash) for token in added] == added
     with raises_code("duplicate-name", added[0].hash[:8]):
         other.add(added[0])
     assert table.read() == added
@@ -69,12 +69,12 @@ def test_ending_a_token_ends_its_descendants(tables):
     session = table.add_child(fresh(link.id), once=True)
     used = table.find(link.hash)
     assert table.end(token.id, LATER)
-    for each in tables:
+    for either in tables:
         for ended in (token, child, grandchild):
-            assert each.find(ended.hash) == ended._replace(ended_at=LATER)
-        assert [each.find(kept.hash) for kept in (unrelated, session)] == [unrelated, session]
+            assert either.find(ended.hash) == ended._replace(ended_at=LATER)
+        assert [either.find(token.hash) for token in (unrelated, session)] == [unrelated, session]
     before = table.read()
-    assert other.end(token.id, AT) and table.read() == before  # its time stays
+    assert other.end(token.id, CREATED_AT) and table.read() == before  # its time stays
     assert table.end(link.id, LATER) and table.find(link.hash) == used
     assert table.find(session.hash) == session._replace(ended_at=LATER)
     assert not table.end(len(before) + 9, LATER)

@@ -10,7 +10,7 @@ import pytest
 from support.errors import raises_code
 from support.journal_writers import append
 from support.system_users import become_nobody, run_in_child
-from support.tokens import AT, new, opened
+from support.tokens import CREATED_AT, new_token, opened
 
 from dowise import DowiseError, Experiment
 from dowise.experiment.storage import open_storage, sql
@@ -35,26 +35,26 @@ def test_an_older_store_is_upgraded_when_it_is_opened(old):
     with opened(old) as storage:
         assert version(old) == sql.VERSION
         assert TokenTable(storage).read() == []
-        assert TokenTable(storage).add(new("one")).id == 1
+        assert TokenTable(storage).add(new_token("one")).id == 1
 
 
 def test_an_older_store_can_be_read_without_write_access():
-    with tempfile.TemporaryDirectory() as name:  # which other users can reach
+    with tempfile.TemporaryDirectory() as name:  # accessible to other users
         Path(name).chmod(0o777)
         path = Path(shutil.copy(SCHEMA_1, Path(name) / "old.db"))
         path.chmod(0o444)
 
-        def look():
+        def read():
             become_nobody()
             with Experiment.open(path, "ward 7") as experiment:
                 assert experiment.head.number > 10 and len(experiment.records()) == 7
             with opened(path) as storage:
                 assert TokenTable(storage).read() == [] and TokenTable(storage).find("one") is None
-                assert not TokenTable(storage).end(1, AT)
-                TokenTable(storage).add(new("one"))
+                assert not TokenTable(storage).end(1, CREATED_AT)
+                TokenTable(storage).add(new_token("one"))
 
-        said = run_in_child(look)
-        assert "can't bring the store up to date, for tokens: the file belongs to" in said
+        error = run_in_child(read)
+        assert "can't bring the store up to date, for tokens: the file belongs to" in error
         assert version(path) == 1
 
 
@@ -66,11 +66,11 @@ def test_an_older_store_can_be_read_while_it_is_locked(old, monkeypatch):
             assert storage.experiments() == ("ward 7", "ward 8")
             monkeypatch.setattr(tokens, "TIMEOUT", 0.1)
             with pytest.raises(DowiseError, match="up to date, for tokens: another program has"):
-                TokenTable(storage).add(new("one"))
+                TokenTable(storage).add(new_token("one"))
             writer.execute("ROLLBACK")
             assert version(old) == 1
-            assert append(storage, "ward 9").number == 1  # as it is
-            assert TokenTable(storage).add(new("one")).id == 1
+            assert append(storage, "ward 9").number == 1
+            assert TokenTable(storage).add(new_token("one")).id == 1
     assert version(old) == sql.VERSION
 
 
@@ -101,14 +101,14 @@ def test_an_older_database_is_upgraded(postgres, old_database):
     )
     url, connection = old_database
     with opened(url) as storage:
-        assert TokenTable(storage).add(new("one")).id == 1
+        assert TokenTable(storage).add(new_token("one")).id == 1
         with raises_code("duplicate-name", "the hash one"):
-            TokenTable(storage).add(new("one"))
+            TokenTable(storage).add(new_token("one"))
     today = postgres.new_database()
     open_storage(postgres.url(today), create=True).close()
     with postgres.connect(today) as fresh:
-        found = connection.execute(described).fetchall()
-        assert found == fresh.execute(described).fetchall() and len(found) == 9
+        columns = connection.execute(described).fetchall()
+        assert columns == fresh.execute(described).fetchall() and len(columns) == 9
 
 
 def test_an_older_database_can_be_read_without_write_access(postgres, old_database):
@@ -121,7 +121,7 @@ def test_an_older_database_can_be_read_without_write_access(postgres, old_databa
         with opened(f"postgresql://guest:guest@127.0.0.1:{postgres.port}/{database}") as storage:
             assert len(storage.read("ward")) == 1 and TokenTable(storage).read() == []
             with pytest.raises(DowiseError, match="for tokens: this user lacks a privilege"):
-                TokenTable(storage).add(new("one"))
+                TokenTable(storage).add(new_token("one"))
     finally:
         connection.execute("DROP OWNED BY guest")
         connection.execute("DROP ROLE guest")
@@ -135,5 +135,5 @@ def test_a_foreign_table_of_the_same_name_is_not_touched(old_database):
         assert append(storage).number == 2
         assert TokenTable(storage).find("one") is None
         with pytest.raises(DowiseError, match='relation "tokens" already exists'):
-            TokenTable(storage).add(new("one"))
+            TokenTable(storage).add(new_token("one"))
     assert connection.execute("SELECT * FROM tokens").fetchall() == [("one", "mine")]

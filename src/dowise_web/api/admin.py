@@ -215,13 +215,13 @@ def _parse_seed(seed: int | str | None) -> int | None:
 
 @router.get("/api/me", tags=_ACCESS)
 def me(principal: Reader) -> Response:
-    """The name and role of the token."""
+    """Return the name and the role of the token."""
     return json_response({"name": principal.name, "role": principal.role})
 
 
 @router.get("/api/tokens", tags=_ACCESS, responses=TOKENS)
 def list_tokens(request: Request, principal: Admin) -> Response:  # noqa: ARG001
-    """All tokens, links and sessions, without their secrets. Role: admin."""
+    """List all tokens, links and sessions, without their secrets. Role: admin."""
     return json_response({"tokens": tokens.list_tokens(get_registry(request).storage)})
 
 
@@ -249,7 +249,7 @@ def revoke(
 
 @router.post("/api/preview", tags=_PREVIEWS)
 def preview(request: Request, principal: Admin, body: Preview) -> Response:  # noqa: ARG001
-    """The graph and the arms of a problem, or what is wrong with it and where. Role: admin."""
+    """Describe the graph and the arms of a problem, or its error and where it is. Role: admin."""
     return json_response(get_sandbox(request.app).preview(body.problem))
 
 
@@ -267,13 +267,13 @@ def rehearse(request: Request, principal: Admin, body: Rehearse) -> Response:  #
 
 @router.get("/health", tags=_EXPERIMENTS)
 async def health() -> Response:
-    """Whether the server is ready; it answers once its kernels are compiled. No token."""
+    """Return that the server is ready, once its kernels are compiled. No token."""
     return json_response({"status": "ready", "kernels": "compiled", "version": dowise.__version__})
 
 
 @router.get("/api/experiments", tags=_EXPERIMENTS, responses=EXPERIMENTS)
 def experiments(request: Request, principal: Reader) -> Response:  # noqa: ARG001
-    """The experiments of the store."""
+    """List the experiments of the store."""
     return json_response({"api": API, "experiments": summaries(get_registry(request))})
 
 
@@ -292,5 +292,5 @@ def _summary(registry: ExperimentRegistry, name: str) -> dict[str, Any]:
 
 @router.get(PREFIX, tags=_EXPERIMENTS)
 def experiment(experiment: ReadExperiment) -> Response:
-    """The problem, policy and arms of an experiment."""
+    """Describe an experiment: problem, policy and arms."""
     return json_response(experiment_to_json(experiment))

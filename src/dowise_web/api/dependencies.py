@@ -25,7 +25,7 @@ PREFIX = "/api/experiments/{name:path}"
 
 
 class ProblemDetails(BaseModel):
-    """What went wrong (RFC 9457); `code` is a stable identifier."""
+    """Problem details (RFC 9457); `code` is a stable identifier."""
 
     model_config = ConfigDict(extra="allow", title="Problem")
     type: str

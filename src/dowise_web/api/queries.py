@@ -85,7 +85,7 @@ async def status(
     rounds: Annotated[int | None, Query(ge=1, le=MAX_ROUNDS)] = None,
     evidence: bool | None = None,
 ) -> Response:
-    """The expected reward of each arm, how certain it is, and what is missing; with an ETag."""
+    """Return the expected reward of each arm, its uncertainty, and missing values. Has an ETag."""
     unchanged = not_modified(request, entity_tag(view.head, request))
     if unchanged is not None:
         return unchanged
@@ -108,7 +108,7 @@ def decisions(
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
-    """The decisions with what was told of them, oldest first; `next` continues the list."""
+    """List the decisions with their outcomes, oldest first; `next` continues the list."""
     cases = view.decisions(after, limit + 1, status)
     following = cases[limit - 1].id if len(cases) > limit else None
     listed = [case.as_dict(view.problem) for case in cases[:limit]]
@@ -117,7 +117,7 @@ def decisions(
 
 @router.get("/decisions/{id}", tags=_QUERIES, responses=CASE)
 def decision(view: CurrentView, id: DecisionId) -> Response:  # noqa: A002
-    """One decision, with what was told of it."""
+    """Return a decision with its outcome."""
     case = view.case(id)
     as_made = None if case.status == "erased" else decision_to_json(view.decision(id))
     return json_response(case_to_json(view, case) | {"decision": as_made})
@@ -125,7 +125,7 @@ def decision(view: CurrentView, id: DecisionId) -> Response:  # noqa: A002
 
 @router.get("/explain/{id}", tags=_QUERIES)
 async def explain(request: Request, view: CurrentView, id: DecisionId) -> Response:  # noqa: A002
-    """Why a decision was made."""
+    """Explain why a decision was made."""
     _, explanation = await cached(
         request, view, ("explain", id), lambda view: view.explain(id), is_long=True
     )
@@ -134,13 +134,13 @@ async def explain(request: Request, view: CurrentView, id: DecisionId) -> Respon
 
 @router.get("/counted", tags=_QUERIES)
 async def counted(request: Request, view: CurrentView) -> Response:
-    """The number of past records that the policy learns from, and why not from the others."""
+    """Count the past records that the policy learns from, and the others by reason."""
     return json_response((await run_long(request, view.counted)).as_dict())
 
 
 @router.get("/belief", tags=_QUERIES)
 async def belief(request: Request, view: CurrentView) -> Response:
-    """The belief: counts of every variable by the values of its causes."""
+    """Return the belief: counts of every variable by the values of its causes."""
     return json_response(await run_long(request, lambda: belief_to_json(view.belief)))
 
 
@@ -148,7 +148,7 @@ async def belief(request: Request, view: CurrentView) -> Response:
 async def variable(
     request: Request, view: CurrentView, variable: Annotated[str, Query(max_length=1000)]
 ) -> Response:
-    """The tables of a variable, with counts and intervals."""
+    """Return the tables of a variable, with counts and intervals."""
     _, tables = await cached(
         request,
         view,
@@ -160,7 +160,7 @@ async def variable(
 
 @router.get("/formula", tags=_QUERIES)
 def formula(view: CurrentView, arm: Annotated[str, Query(max_length=10_000)]) -> Response:
-    """The formula of an arm's expected reward."""
+    """Return the formula of an arm's expected reward."""
     return json_response(formula_view(view.problem, arm).as_dict())
 
 
@@ -171,7 +171,7 @@ async def history(
     context: ContextQuery = None,
     points: Annotated[int, Query(ge=2, le=200)] = POINTS,
 ) -> Response:
-    """How the status changed along the journal."""
+    """Return the status at points along the journal."""
     labels = parse_context(context, view.problem)
     _, result = await cached(
         request,
@@ -185,7 +185,7 @@ async def history(
 
 @router.post("/evaluate", tags=_QUERIES)
 async def evaluate(request: Request, view: CurrentView, body: Evaluate) -> Response:
-    """What another policy, or one arm for everyone, would have earned on the same decisions."""
+    """Estimate what another policy, or one arm for everyone, would have earned."""
     target = target_from_json(body.policy)
     if isinstance(target, str) and not target.lstrip().startswith("do("):
         check_policy_name(target)
@@ -220,7 +220,7 @@ def events(
     kind: Annotated[str | None, Query(pattern=f"^({'|'.join(KINDS)})$")] = None,
     search: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
-    """The events of the journal; `next` continues the list. Only admins see the seed."""
+    """List the events of the journal; `next` continues the list. Only admins see the seed."""
     return json_response(_list_events(view, principal, after, limit, kind, search))
 
 
@@ -274,7 +274,7 @@ def _contains(event: Event, search: str | None, is_admin: bool) -> bool:
 
 @router.get("/stream", tags=_JOURNAL, response_class=StreamingResponse, responses=_STREAM)
 async def stream(request: Request, name: str, principal: Reader) -> Response:
-    """Server-sent events: `head` with the number of the last event, whenever it grows."""
+    """Stream server-sent events: `head` with the number of the last event, when it grows."""
     streams = request.app.state.streams
     streams.check(principal.id)
     await run_in_threadpool(get_registry(request).experiment, name)
@@ -291,7 +291,7 @@ async def audit(
     experiment: ReadExperiment,
     head: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
-    """Whether the journal is complete, and every decision follows from what was known then."""
+    """Check that the journal is complete, and every decision follows from what was known then."""
     # Not cached: a journal that was tampered with may have the same head.
     return json_response((await run_long(request, experiment.audit, head)).as_dict())
 
@@ -301,7 +301,7 @@ def export(
     view: CurrentView,
     format: Annotated[str, Query(pattern="^(csv|json)$")] = "csv",  # noqa: A002
 ) -> Response:
-    """All decisions as a table: CSV that is safe in a spreadsheet, or columns as JSON."""
+    """Export all decisions as CSV that is safe in a spreadsheet, or as columns in JSON."""
     table = view.table()
     if format == "json":
         return json_response(table)

@@ -42,7 +42,7 @@ class _Body(BaseModel):
 
 
 class Ask(_Body):
-    """Which arm to play in a context."""
+    """A request for a decision in a context."""
 
     context: Values | None = Field(None, description="What is known before the choice.")
     allowed: list[Arm] | None = Field(None, description="Choose only among these arms.")
@@ -51,7 +51,7 @@ class Ask(_Body):
 
 
 class AskMany(_Body):
-    """Which arms to play in several contexts, decided together."""
+    """A request for decisions in several contexts, made together."""
 
     contexts: list[Values | None] = Field(min_length=1, max_length=1000)
     allowed: list[Arm] | None = None
@@ -85,13 +85,13 @@ class Amend(Tell):
 
 
 class Withdraw(_Body):
-    """Why a decision gets no outcome."""
+    """The reason why a decision gets no outcome."""
 
     reason: Reason = ""
 
 
 class Erase(_Body):
-    """Why a decision is erased."""
+    """The reason why a decision is erased."""
 
     reason: Reason = ""
 
@@ -209,14 +209,14 @@ class DecisionsResponse(_Response):
 
 
 class CaseResponse(_Response):
-    """A decision, with what was told of it."""
+    """A decision with its outcome."""
 
     id: int
     status: str
 
 
 class ArmResponse(_Response):
-    """What is known about an arm in a context, in units of the reward."""
+    """An arm in a context, in units of the reward."""
 
     arm: str
     mean: float

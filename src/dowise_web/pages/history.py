@@ -126,7 +126,7 @@ async def explain(
 async def audit(
     request: Request, experiment: ReadExperiment, view: CurrentView, principal: Reader
 ) -> Response:
-    """Show if the journal is complete, and every decision follows from what was known then."""
+    """Check that the journal is complete, and every decision follows from what was known then."""
     result = await run_long(request, experiment.audit)
     return await render_in_thread(
         request,

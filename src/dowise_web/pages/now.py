@@ -234,11 +234,11 @@ def _render_page(
 
 @dataclass(frozen=True)
 class _Choices:
-    """What the forms of a problem offer."""
+    """Choices in the forms of a problem."""
 
     arms: tuple[str, ...]
     settings: tuple[tuple[str, str], ...]
-    """What can be excluded, with its label: each value that an arm sets, and setting nothing."""
+    """Settings that can be excluded, with labels: values that arms set, and setting nothing."""
     ranks: Mapping[str, int]
     """Order in which variables are about observed: causes first, the reward last."""
 

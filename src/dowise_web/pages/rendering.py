@@ -1,4 +1,4 @@
-"""Templates, forms and error pages: what all pages share."""
+"""Templates, forms and error pages, shared by all pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dowise.experiment import StateView, duration
 from dowise_web.auth import Principal, read_form
 from dowise_web.errors import public_message
 
-MISSING = "-"  # what a field sends for a value that is permanently missing
+MISSING = "-"  # sent by a field for a value that is permanently missing
 SentForm = Annotated[FormData, Depends(read_form)]
 
 
@@ -31,7 +31,7 @@ SentForm = Annotated[FormData, Depends(read_form)]
 
 
 def encode_value(label: str | None) -> str:
-    """Return what a field sends for a value.
+    """Encode a value for a field of a form.
 
     >>> encode_value("low"), encode_value(None)
     ('=low', '-')

@@ -96,7 +96,7 @@ class ArmTable:
     """Number of arms without a row."""
     axis: Axis
     summary: str
-    """Which arm looks best, and how certain that is."""
+    """Sentence about the best arm and its certainty."""
     leaders: int
     """Number of arms that tie for the best."""
 
@@ -147,7 +147,7 @@ def axis_for(low: float, high: float, about: int = 5) -> Axis:
 
 
 def unit(problem: Problem) -> str:
-    """Return what the means are of."""
+    """Return the label of the axis of means."""
     net = ", net of cost" if problem.payoff.has_costs else ""
     return f"mean {problem.reward}{net}{', lower is better' if problem.minimise else ''}"
 
@@ -217,7 +217,7 @@ def history_charts(problem: Problem, history: History, leader: int) -> list[Char
 
 
 class _Query:
-    """Parsed query of the URL; what is invalid is reported in `error`, and ignored."""
+    """Parsed query of the URL; invalid parts are reported in `error`, and ignored."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Changing an experiment over HTTP: begin, revise, with policies of the operator's own too."""
+"""Create and revise experiments over HTTP, also with custom policies."""
 
 from contextlib import contextmanager
 
@@ -6,13 +6,13 @@ import pytest
 from support.experiments import OrderDependentPolicy
 
 from dowise import register_policy
-from dowise.experiment import config as plan
+from dowise.experiment import config as config_module
 from dowise.policies import registry
 from dowise.problem.problem_file import parse_problem
 
 
 @pytest.fixture
-def own(monkeypatch):
+def custom_policy(monkeypatch):
     """A policy that was loaded when the server started."""
     monkeypatch.setattr(registry, "_POLICIES", {**registry._POLICIES})
     register_policy("in-order", learns_from="everything")(OrderDependentPolicy)
@@ -22,29 +22,28 @@ GRAPH = 'graph = "X -> Y; Z -> Y"\nreward = "Y"\n'
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("custom_policy")
 def test_custom_policies_loaded_by_the_operator_can_be_used(ward):
     client = ward.client()
     body = {"name": "own", "problem": GRAPH, "policy": "in-order"}
     assert client.post("/api/experiments", json=body).status_code == 201
     at = "/api/experiments/own"
     assert client.post(f"{at}/ask", json={}).json()["text"].startswith("do(")
-    said = {"policy": "ids", "options": {"samples": 20}, "reason": "quicker"}
-    assert client.post(f"{at}/revise", json=said).json()["policy"] == "ids"
+    change = {"policy": "ids", "options": {"samples": 20}, "reason": "quicker"}
+    assert client.post(f"{at}/revise", json=change).json()["policy"] == "ids"
     back = {"policy": "in-order", "reason": "no"}
     assert client.post(f"{at}/revise", json=back).json()["policy"] == "in-order"
 
 
 @pytest.mark.slow
 def test_byte_order_marks_and_line_ends_are_normalized(ward):
-    """What the preview takes can begin: a mark before the text, the line ends of Windows."""
     client, text = ward.client(), "\ufeff" + GRAPH.replace("\n", "\r\n")
     assert client.post("/api/preview", json={"problem": text}).status_code == 200
     body = {"name": "from an editor", "problem": text, "policy": "ucb"}
     answer = client.post("/api/experiments", json=body)
     assert answer.status_code == 201, answer.text
-    at, said = "/api/experiments/from an editor", {"problem": text + "minimise = true\r\n"}
-    assert client.post(f"{at}/revise", json=said | {"reason": "a cost"}).status_code == 200
+    at, change = "/api/experiments/from an editor", {"problem": text + "minimise = true\r\n"}
+    assert client.post(f"{at}/revise", json=change | {"reason": "a cost"}).status_code == 200
 
 
 NOTED = GRAPH + 'forbidden = ["do(X=1)"]\narms = "pomis"\n'
@@ -52,23 +51,22 @@ NOTED = GRAPH + 'forbidden = ["do(X=1)"]\narms = "pomis"\n'
 
 @pytest.mark.slow
 def test_notes_on_a_new_problem_are_in_the_response(ward):
-    """The process that tried it is the only one that reads it as a new one."""
-    client, said = ward.client(), "with forbidden assignments the best arm need not be"
+    client, message = ward.client(), "with forbidden assignments the best arm need not be"
     body = {"name": "noted", "problem": NOTED, "policy": "random"}
     made = client.post("/api/experiments", json=body).json()
     (note,) = made["notes"]
-    assert note.startswith(said)
+    assert note.startswith(message)
     at = "/api/experiments/noted/revise"
     page = client.post(at, json={"policy": "ucb", "reason": "better"}).json()
-    assert page["notes"] == []  # the problem was there before
+    assert page["notes"] == []  # the problem is not new
     changed = {"problem": NOTED + "minimise = true\n", "reason": "a cost"}
     (note,) = client.post(at, json=changed).json()["notes"]
-    assert note.startswith(said)
+    assert note.startswith(message)
 
 
 @pytest.mark.slow
 def test_a_large_current_problem_can_get_another_policy(ward):
-    """One that came in by a command may be larger than a request's."""
+    """It may have been created by a command, without the limit of requests."""
     text = f'description = "{"x" * 300_000}"\n{GRAPH}'
     ward.registry.create("large", parse_problem(text), policy="ts", seed=1)
     at = "/api/experiments/large/revise"
@@ -77,37 +75,39 @@ def test_a_large_current_problem_can_get_another_policy(ward):
         answer = ward.client().post(at, json=change | {"reason": "it is time"})
         assert answer.status_code == 200 and answer.json()["changed"], answer.text
     greedy = {"options": {"samples": 10**12}, "reason": "surely"}
-    assert ward.client().post(at, json=greedy).status_code == 422  # it is still tried
+    assert ward.client().post(at, json=greedy).status_code == 422  # tried in the sandbox
 
 
 @pytest.fixture
-def order(monkeypatch, ward):
-    """When problems are read, and when the store is held."""
-    seen, parse, writing = [], plan.parse_problem, ward.storage.transaction
+def events(monkeypatch, ward):
+    """Events: problems are parsed, and transactions begin and end."""
+    recorded, parse, transaction = [], config_module.parse_problem, ward.storage.transaction
 
     @contextmanager
-    def held(*args, **options):
-        with writing(*args, **options) as one:
-            seen.append("held")
-            yield one
-            seen.append("free")
+    def record(*args, **options):
+        with transaction(*args, **options) as block:
+            recorded.append("begin")
+            yield block
+            recorded.append("end")
 
-    monkeypatch.setattr(plan, "parse_problem", lambda text: seen.append("read") or parse(text))
-    monkeypatch.setattr(ward.storage, "transaction", held)
-    return seen
+    monkeypatch.setattr(
+        config_module, "parse_problem", lambda text: recorded.append("parse") or parse(text)
+    )
+    monkeypatch.setattr(ward.storage, "transaction", record)
+    return recorded
 
 
 @pytest.mark.slow
-def test_no_problem_is_parsed_during_a_transaction(ward, order):
+def test_no_problem_is_parsed_during_a_transaction(ward, events):
     client = ward.client()
-    order.clear()  # of the client's token
+    events.clear()  # of the client's token
     body = {"name": "quick", "problem": GRAPH + 'name = "quick"\n', "policy": "ids"}
     assert client.post("/api/experiments", json=body).status_code == 201
-    assert order == ["read", "held", "free"]
-    order.clear()
-    said = {"problem": body["problem"] + "minimise = true\n", "reason": "a cost"}
-    assert client.post("/api/experiments/quick/revise", json=said).status_code == 200
-    assert order == ["read", "held", "free"]
+    assert events == ["parse", "begin", "end"]
+    events.clear()
+    change = {"problem": body["problem"] + "minimise = true\n", "reason": "a cost"}
+    assert client.post("/api/experiments/quick/revise", json=change).status_code == 200
+    assert events == ["parse", "begin", "end"]
 
 
 @pytest.mark.parametrize("policy", ["os:getcwd", "antigravity:Policy", "nothing"])
@@ -123,7 +123,7 @@ def test_policies_are_not_imported(ward, policy):
 
 @pytest.mark.slow
 def test_a_revision_is_tried_in_the_sandbox(ward):
-    """Options that ask for more memory than there is end in a refusal, not in the server's end."""
+    """Options that need too much memory are refused."""
     client = ward.client()
     assert (
         client.post(
@@ -131,8 +131,8 @@ def test_a_revision_is_tried_in_the_sandbox(ward):
         ).status_code
         == 201
     )
-    said = {"options": {"samples": 10**12}, "reason": "surely"}
-    answer = client.post("/api/experiments/greedy/revise", json=said)
+    change = {"options": {"samples": 10**12}, "reason": "surely"}
+    answer = client.post("/api/experiments/greedy/revise", json=change)
     assert answer.status_code == 422
     assert client.post("/api/experiments/greedy/ask", json={}).status_code == 200
 
@@ -146,7 +146,6 @@ def test_names_that_do_not_work_in_urls_are_refused(ward, name):
 
 
 def test_reserved_words_are_the_paths_after_a_name():
-    """A new page or verb is one more ending that a name can't have."""
     from dowise_web.app import make_app
     from dowise_web.registry import RESERVED_WORDS
     from dowise_web.settings import Settings

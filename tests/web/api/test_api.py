@@ -1,4 +1,4 @@
-"""What programs may rely on: keys, tags, pages of lists, names, errors, actors, tables."""
+"""Promises to programs: idempotency, ETags, pagination, names, errors, actors and tables."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from dowise.experiment.case import Case
 from dowise.problem.problem_file import parse_problem
 from dowise_web.api.queries import safe_csv
 
-pytestmark = pytest.mark.slow  # a server, and hundreds of requests
+pytestmark = pytest.mark.slow  # hundreds of requests
 
 API = "/api/experiments/ward%207"
 PROBLEM = 'graph = "X -> Y"\nreward = "Y"'
@@ -36,7 +36,7 @@ def last_number(client, at=API):
     return int(client.get(at).json()["head"].partition(":")[0])
 
 
-# -- keys -----------------------------------------------------------------------------------------
+# -- idempotency keys --------------------------------------------------------------------------
 
 
 def test_a_repeated_key_returns_the_same_decision(admin):
@@ -69,26 +69,26 @@ def test_invalid_keys_are_refused(admin, key):
 
 @pytest.mark.parametrize("verb", ["tell", "amend", "withdraw", "erase"])
 def test_of_concurrent_equal_writes_exactly_one_changes_something(ward, admin, verb):
-    number, said = ask(admin).json()["id"], {"reason": "typo"}
+    number, body = ask(admin).json()["id"], {"reason": "typo"}
     if verb == "tell":
-        said = {"values": {"Y": 1}}
+        body = {"values": {"Y": 1}}
     if verb == "amend":
         admin.post(f"{API}/tell/{number}", json={"values": {"Y": 0}})
-        said["values"] = {"Y": 1}
+        body["values"] = {"Y": 1}
     clients = [ward.client("admin") for _ in range(4)]
 
-    def say(client):
-        return client.post(f"{API}/{verb}/{number}", json=said).json()["changed"]
+    def write(client):
+        return client.post(f"{API}/{verb}/{number}", json=body).json()["changed"]
 
     with ThreadPoolExecutor(4) as threads:
         with closing(sqlite3.connect(str(ward.storage), isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")  # so that all of them are there before one can write
-            answers = [threads.submit(say, client) for client in clients]
+            other.execute("BEGIN IMMEDIATE")  # so that all wait for the lock
+            answers = [threads.submit(write, client) for client in clients]
             time.sleep(0.3)
         assert sorted(answer.result(20) for answer in answers) == [False, False, False, True]
 
 
-# -- tags -----------------------------------------------------------------------------------------
+# -- ETags -----------------------------------------------------------------------------------------
 
 
 def test_an_unchanged_status_is_not_sent_again(admin):
@@ -119,14 +119,14 @@ def test_an_etag_does_not_bypass_authentication(ward, admin):
 def test_lists_are_paginated_in_order(admin, what, number, limit):
     for _ in range(4):
         ask(admin)
-    found, after = [], 0
+    numbers, after = [], 0
     while after is not None:
         page = admin.get(f"{API}/{what}", params={"after": after, "limit": limit}).json()
         assert len(page[what]) <= limit
-        found += [one[number] for one in page[what]]
+        numbers += [item[number] for item in page[what]]
         after = page["next"]
-    last = max(found)
-    assert found == [*range(1, last + 1)]
+    last = max(numbers)
+    assert numbers == [*range(1, last + 1)]
     assert what == "decisions" or last == last_number(admin)
 
 
@@ -176,7 +176,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_experiments_are_found_by_unusual_names(ward, admin, name):
-    if name == NAMES[0]:  # a process tries the problem, which takes a while
+    if name == NAMES[0]:  # through the sandbox, which takes long
         page = {"name": name, "problem": PROBLEM, "policy": "ucb"}
         assert admin.post("/api/experiments", json=page).json()["name"] == name
     else:
@@ -237,7 +237,7 @@ def test_long_invalid_bodies_get_short_responses(admin):
     assert answer.status_code == 422 and len(answer.content) < 20_000
 
 
-# -- who did it -----------------------------------------------------------------------------------
+# -- actors -----------------------------------------------------------------------------------
 
 
 def test_the_actor_is_the_holder_of_the_token(ward, admin):
@@ -249,13 +249,13 @@ def test_the_actor_is_the_holder_of_the_token(ward, admin):
     assert actors == ["tablet of ward 7", "Schwester Käthe", "Dr. Zoë"]
 
 
-def test_the_one_who_begins_an_experiment_is_named(admin):
+def test_the_creator_of_an_experiment_is_the_actor(admin):
     admin.post("/api/experiments", json={"name": "begun", "problem": PROBLEM, "policy": "ucb"})
     events = admin.get("/api/experiments/begun/events").json()["events"]
     assert [one["actor"] for one in events] == ["Dr. Zoë"]
 
 
-# -- what would let somebody foresee an arm -------------------------------------------------------
+# -- secrets of the random stream -------------------------------------------------------
 
 
 def test_only_admins_see_seed_and_salts(ward, admin):
@@ -313,7 +313,7 @@ def test_no_cell_starts_a_formula(cell):
 
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
 def test_no_cell_starts_another_row(end):
-    """To spreadsheets a carriage return by itself is the end of a row, outside of quotes."""
+    """Spreadsheets end rows at carriage returns outside of quotes."""
     assert safe_csv({"X": [f"low{end}=1+1"]}).decode() == f'X\r\n"low{end}=1+1"\r\n'
 
 
