@@ -38,7 +38,6 @@ def recorded_contents(store):
 
 
 def recorded_experiments(store):
-    """What is recorded_experiments of its experiments."""
     return {
         name: part for name, part in recorded_contents(store).items() if name.startswith("ward")
     }
