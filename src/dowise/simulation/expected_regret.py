@@ -20,7 +20,6 @@ from dowise._core.rng import draw_keys
 from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Belief
 from dowise.belief.draw_kernels import workspace
-from dowise.model.draws import Draws
 from dowise.model.kernels import observe_round, unrolled
 from dowise.model.sampler import TrialScript
 from dowise.policies.trials import (
@@ -57,13 +56,13 @@ def expected_regrets(
 ) -> FloatArray:
     """Return E[max_b μ_b − μ_a | history] of the played arm in every round, in the user's units.
 
-    `belief` is about the world's own problem and has learned what was shown before the first round;
+    `belief` is a belief of the world's problem that has learned the records before the first round;
     it learns all rounds of the trial. `chosen` are indices of the problem's arms.
     """
     problem, posterior = belief.problem, belief.posterior
     rewards = normalised_rewards(problem.payoff, len(problem.arms))
     if not posterior.is_single_precision:
-        return problem.payoff.span * stepped(belief, rewards, script, chosen, rng)
+        return problem.payoff.span * _stepwise_gaps(belief, rewards, script, chosen, rng)
     start, gaps = trial_posterior(posterior, script.context_codes), np.empty(len(chosen))
     _expect_rounds(
         draw_keys(rng, len(chosen)),
@@ -81,30 +80,26 @@ def expected_regrets(
     return problem.payoff.span * gaps
 
 
-def stepped(
+def _stepwise_gaps(
     belief: Belief,
     rewards: NormalisedRewards,
     script: TrialScript,
     chosen: IntArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the gaps round by round, for any belief: the same as the compiled loop."""
+    """Return the gaps round by round, as the compiled loop does, in the belief's precision."""
     problem, gaps = belief.problem, np.empty(len(chosen))
     contexts = [tuple(codes) for codes in script.context_codes.tolist()]
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     for t, arm in enumerate(chosen.tolist()):
-        drawn = belief.draw(contexts[script.contexts[t]], DRAWS, rng)
-        gaps[t] = _gap_of(drawn, rewards, arm)
-        seen = np.empty(len(problem.graph), dtype=np.int64)
-        observe_round(script, t, arm, codes, seen)
+        draws = belief.draw(contexts[script.contexts[t]], DRAWS, rng)
+        net = rewards.least[:, None] + np.einsum("avs,v->as", draws.others, rewards.more)
+        gaps[t] = (net.max(axis=0) - net[arm]).mean()
+        values = np.empty(len(problem.graph), dtype=np.int64)
+        observe_round(script, t, arm, codes, values)
         played = problem.arms[arm]
-        belief.learn(Record(problem, played, seen, problem.fixed(played)))
+        belief.learn(Record(problem, played, values, problem.fixed(played)))
     return gaps
-
-
-def _gap_of(drawn: Draws, rewards: NormalisedRewards, arm: int) -> float:
-    net = rewards.least[:, None] + np.einsum("avs,v->as", drawn.others, rewards.more)
-    return float((net.max(axis=0) - net[arm]).mean())
 
 
 @njit(inline="always")
