@@ -161,9 +161,14 @@ def test_intervals_hold_if_players_learn(name, player, target, delay):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["task1", "task2"])
 @pytest.mark.parametrize(
-    "player", ["random", "`ts` with a floor of .1", "`ts`, 200 draws", "win, stay"]
+    ("name", "player"),
+    [
+        ("task1", "random"),
+        ("task2", "`ts` with a floor of .1"),
+        ("task1", "`ts`, 200 draws"),
+        ("task2", "win, stay"),
+    ],
 )
 def test_intervals_hold_in_many_worlds(name, player):
     """150 worlds of 200 rounds. If a tenth missed, more than 29 would come once in 5500 runs."""
