@@ -30,10 +30,10 @@ def problems(draw, max_size=8, most_causes=4):
     context = graph.ancestors(seeds) if seeds else ()
     fixed = {v for v in names if rng.random() < 0.2} - {*context} - {reward}
     domains = {v: range(3) for v in names if rng.random() < 0.3}
-    rest = [v for v in names if v not in context and v not in fixed and v != reward]
+    settable = [v for v in names if v not in context and v not in fixed and v != reward]
     arms = {"do()"}
     for _ in range(6):
-        chosen = [v for v in rest if rng.random() < 0.4]
+        chosen = [v for v in settable if rng.random() < 0.4]
         values = [f"{v}={rng.integers(len(domains.get(v, range(2))))}" for v in chosen]
         arms.add(f"do({', '.join(values)})")
     return Problem(graph, reward, context, fixed, domains, arms=sorted(arms))
@@ -52,10 +52,10 @@ def true_entries(world, factors):
     for f, (v, component) in enumerate(factors.keys):
         joined = [names[u] for u in range(len(names)) if component >> u & 1]
         scope = graph.scope(names[v], joined)
-        one, other = true_factor(world, sizes_of(world), names[v], joined, scope)
+        table, equivalent = true_factor(world, sizes_of(world), names[v], joined, scope)
         if names[v] in graph.useful:
-            np.testing.assert_allclose(one, other, atol=1e-12)  # nothing else matters
-        factors.table(flat, f)[...] = one
+            np.testing.assert_allclose(table, equivalent, atol=1e-12)
+        factors.table(flat, f)[...] = table
     return flat
 
 
@@ -66,9 +66,9 @@ def test_rewards_from_true_factors_equal_the_means_of_the_world(problem, seed):
     model = model_of(problem)
     entries = true_entries(world, model.factors)
     context = world.draw_context(seed)
-    found = model.distributions(entries, problem.context_codes(context))
+    distributions = model.distributions(entries, problem.context_codes(context))
     np.testing.assert_allclose(
-        found @ problem.payoff.values, world.means(context), atol=1e-12, rtol=0
+        distributions @ problem.payoff.values, world.means(context), atol=1e-12, rtol=0
     )
 
 
@@ -104,7 +104,7 @@ def check_factors_under(problem, seed, arms):
         for v in useful - {*arm}:
             after = [u for u in order[order.index(v) + 1 :] if u not in arm]
             marginal = joint.sum(axis=tuple(names.index(u) for u in after), keepdims=True)
-            seen = marginal.sum(axis=names.index(v), keepdims=True)
+            total = marginal.sum(axis=names.index(v), keepdims=True)
             f = under[names.index(v)]
             if f == NONE:
                 assert arm not in problem.arms
@@ -114,18 +114,18 @@ def check_factors_under(problem, seed, arms):
             spread = np.moveaxis(table, range(table.ndim), np.argsort(np.argsort(axes)))
             shape = [joint.shape[u] if u in axes else 1 for u in range(len(names))]
             expected = np.broadcast_to(spread.reshape(shape), marginal.shape)
-            there = np.broadcast_to(seen > 0, marginal.shape)
-            shares = np.divide(marginal, seen, where=there, out=np.zeros_like(marginal))
-            np.testing.assert_allclose(shares[there], expected[there], atol=1e-12)
+            is_possible = np.broadcast_to(total > 0, marginal.shape)
+            shares = np.divide(marginal, total, where=is_possible, out=np.zeros_like(marginal))
+            np.testing.assert_allclose(shares[is_possible], expected[is_possible], atol=1e-12)
 
 
 def test_irrelevant_hidden_causes_change_nothing():
     plain = Problem(CausalGraph.parse("Z -> X -> Y -> W; X -> V"), "Y")
     hidden = Problem(CausalGraph.parse("Z -> X -> Y -> W; X -> V; W <-> Y; V <-> X"), "Y")
-    one, other = FactorLayout(plain), FactorLayout(hidden)
-    assert other.is_plain
-    assert one.families == other.families
-    assert (one.starts == other.starts).all()
+    expected, factors = FactorLayout(plain), FactorLayout(hidden)
+    assert factors.is_plain
+    assert factors.families == expected.families
+    assert (factors.starts == expected.starts).all()
     assert (model_of(plain).circuit.tape == model_of(hidden).circuit.tape).all()
 
 

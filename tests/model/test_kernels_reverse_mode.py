@@ -48,21 +48,21 @@ def run_reverse_mode(problem, parameters, codes, seeds):
 def test_derivatives_agree_with_differences_and_enumeration(problem):
     parameters, worth = random_parameters(problem, 3), problem.payoff.scaled
     model, codes = model_of(problem), (0,) * len(problem.context)
-    found, means = run_reverse_mode(problem, parameters, codes, worth)
+    gradients, means = run_reverse_mode(problem, parameters, codes, worth)
     entries, read = model.factors.normalised(parameters), _read(problem)
-    for arm, one in enumerate(problem.arms):
-        twin = Enumerated(problem, model.factors, parameters, one, codes)
+    for arm, intervention in enumerate(problem.arms):
+        twin = Enumerated(problem, model.factors, parameters, intervention, codes)
         np.testing.assert_allclose(means[arm], twin.mean, rtol=1e-12)
-        np.testing.assert_allclose(found[arm, read], twin.gradient[read], atol=1e-12)
+        np.testing.assert_allclose(gradients[arm, read], twin.gradient[read], atol=1e-12)
     step = 1e-5
-    for e in np.flatnonzero(np.abs(found).max(axis=0) > 0)[:40]:
+    for e in np.flatnonzero(np.abs(gradients).max(axis=0) > 0)[:40]:
         row = np.searchsorted(model.factors.row_starts, e, side="right") - 1
         start, size = model.factors.row_starts[row], model.factors.row_sizes[row]
-        other = start + (e - start + 1) % size
+        next_entry = start + (e - start + 1) % size
         moved = np.zeros(len(entries))
-        moved[e], moved[other] = step, -step  # the row still sums to 1
+        moved[e], moved[next_entry] = step, -step  # the row still sums to 1
         up, down = (_mean(problem, entries + sign * moved, codes) for sign in (1, -1))
-        slope = found[:, e] - found[:, other]
+        slope = gradients[:, e] - gradients[:, next_entry]
         np.testing.assert_allclose((up - down) / (2 * step), slope, atol=1e-9)
 
 
@@ -84,11 +84,11 @@ def test_visits_agree_with_enumeration(problem):
     ones = np.ones(len(problem.payoff.scaled))
     read = _read(problem)
     for codes in {(0,) * len(problem.context), (1,) * len(problem.context)}:
-        found, sums = run_reverse_mode(problem, parameters, codes, ones)
+        gradients, sums = run_reverse_mode(problem, parameters, codes, ones)
         np.testing.assert_allclose(sums, 1, rtol=1e-12)
-        for arm, one in enumerate(problem.arms):
-            twin = Enumerated(problem, model.factors, parameters, one, codes)
-            np.testing.assert_allclose(found[arm, read], twin.visits[read], atol=1e-12)
+        for arm, intervention in enumerate(problem.arms):
+            twin = Enumerated(problem, model.factors, parameters, intervention, codes)
+            np.testing.assert_allclose(gradients[arm, read], twin.visits[read], atol=1e-12)
 
 
 def test_lanes_hold_several_contexts():

@@ -131,12 +131,12 @@ def test_arms_that_tie_are_equally_likely(arms, chance):
     assert counts.sum() == fair.sum()
     expected = samples / len(fair)
     assert (abs(fair - expected) < 5 * np.sqrt(expected)).all()
-    again, other = np.empty_like(winners), np.empty_like(winners)
-    find_winners_by_odds(whole, scaled, costs, KEY, 0, again)
-    find_winners_by_odds(whole, scaled, costs, np.uint64(7), 0, other)
-    assert (again == winners).all() and (other != winners).mean() > 0.3
-    find_winners_by_odds(whole[:, :, 999:].copy(), scaled, costs, KEY, 999, again[999:])
-    assert (again == winners).all()
+    repeated, other_key = np.empty_like(winners), np.empty_like(winners)
+    find_winners_by_odds(whole, scaled, costs, KEY, 0, repeated)
+    find_winners_by_odds(whole, scaled, costs, np.uint64(7), 0, other_key)
+    assert (repeated == winners).all() and (other_key != winners).mean() > 0.3
+    find_winners_by_odds(whole[:, :, 999:].copy(), scaled, costs, KEY, 999, repeated[999:])
+    assert (repeated == winners).all()
 
 
 def test_a_tiny_prior_is_fair():

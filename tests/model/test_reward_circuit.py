@@ -22,17 +22,17 @@ def rewards(problem, cpts, context, dtype=np.float64):
     """Return the mean rewards of all arms by the circuit."""
     model = model_of(problem)
     flat = np.concatenate([cpts[name].ravel() for name in problem.graph]).astype(dtype)
-    found = model.evaluated(flat[:, None], problem.context_codes(context))[..., 0]
+    result = model.evaluated(flat[:, None], problem.context_codes(context))[..., 0]
     worth = problem.payoff.values
-    return worth[0] + found @ (worth[1:] - worth[0])
+    return worth[0] + result @ (worth[1:] - worth[0])
 
 
 def rewards_by_numbers(problem, cpts, context):
     """Return the mean rewards of all arms by elimination on numbers, without a circuit."""
     flat = np.concatenate([cpts[name].ravel() for name in problem.graph])
     plans = Plans(problem, FactorLayout(problem), whole=True)
-    found = reward_distributions(plans, flat, problem.context_codes(context))
-    return found @ problem.payoff.values
+    result = reward_distributions(plans, flat, problem.context_codes(context))
+    return result @ problem.payoff.values
 
 
 def circuit_of(problem):
@@ -57,15 +57,15 @@ def test_rewards_equal_brute_force(case, data):
     cpts = random_cpts(problem, rng)
     prior = {name: rng.gamma(2.0, size=table.shape) + 0.1 for name, table in cpts.items()}
     belief = Belief(problem, prior)
-    seen = {name: int(rng.integers(sizes[name])) for name in context}
-    truth = [mean_reward(problem, cpts, arm, seen) for arm in problem.arms]
-    np.testing.assert_allclose(rewards(problem, cpts, seen), truth, rtol=0, atol=1e-12)
-    at_once = rewards_by_numbers(problem, cpts, seen)
+    observed = {name: int(rng.integers(sizes[name])) for name in context}
+    truth = [mean_reward(problem, cpts, arm, observed) for arm in problem.arms]
+    np.testing.assert_allclose(rewards(problem, cpts, observed), truth, rtol=0, atol=1e-12)
+    at_once = rewards_by_numbers(problem, cpts, observed)
     np.testing.assert_allclose(at_once, truth, rtol=0, atol=1e-12)
     means = belief.mean_cpts()
-    truth_of_means = [mean_reward(problem, means, arm, seen) for arm in problem.arms]
-    np.testing.assert_allclose(belief.mean_rewards(seen), truth_of_means, rtol=0, atol=1e-12)
-    single = rewards(problem, cpts, seen, np.float32)
+    truth_of_means = [mean_reward(problem, means, arm, observed) for arm in problem.arms]
+    np.testing.assert_allclose(belief.mean_rewards(observed), truth_of_means, rtol=0, atol=1e-12)
+    single = rewards(problem, cpts, observed, np.float32)
     np.testing.assert_allclose(single, truth, rtol=0, atol=1e-5)
 
 
@@ -154,6 +154,6 @@ def test_means_that_take_too_long_are_refused_before_a_simulation(entangled):
 def test_elimination_order_prefers_variables_with_least_fill():
     # A star: the leaves come first.
     star = [frozenset({0, leaf}) for leaf in range(1, 6)]
-    found = elimination(star, [0, 1, 2, 3, 4, 5], [2] * 6)
-    assert found.order[:4] == (1, 2, 3, 4)
-    assert found.multiplications([2] * 6) < 2**6
+    result = elimination(star, [0, 1, 2, 3, 4, 5], [2] * 6)
+    assert result.order[:4] == (1, 2, 3, 4)
+    assert result.multiplications([2] * 6) < 2**6

@@ -50,10 +50,12 @@ def test_outcomes_have_the_probabilities_of_the_circuit(name):
         for arm in range(len(problem.arms)):
             fixed = world.fixed[arm].copy()
             fixed[world.context] = codes
-            found = np.zeros(len(problem.payoff.values))
-            for chance, seen in outcomes(world, fixed):
-                found[seen[problem.reward_position]] += chance
-            assert found == pytest.approx(expected[arm], abs=1e-6)  # entries in single precision
+            frequencies = np.zeros(len(problem.payoff.values))
+            for chance, drawn_codes in outcomes(world, fixed):
+                frequencies[drawn_codes[problem.reward_position]] += chance
+            assert frequencies == pytest.approx(
+                expected[arm], abs=1e-6
+            )  # entries in single precision
 
 
 def test_contexts_have_their_observational_frequencies():
@@ -67,9 +69,9 @@ def test_contexts_have_their_observational_frequencies():
         expected[tuple(codes[world.context])] += chance
     assert expected.sum() == pytest.approx(1, abs=1e-6)
     contexts = sampler.contexts(world, 20_000, np.random.default_rng(0))
-    found = np.zeros((2, 2))
-    np.add.at(found, tuple(contexts.T), 1 / 20_000)
-    assert (abs(found - expected) < 5 * np.sqrt(expected * (1 - expected) / 20_000)).all()
+    frequencies = np.zeros((2, 2))
+    np.add.at(frequencies, tuple(contexts.T), 1 / 20_000)
+    assert (abs(frequencies - expected) < 5 * np.sqrt(expected * (1 - expected) / 20_000)).all()
 
 
 @pytest.mark.slow
@@ -82,8 +84,8 @@ def test_worlds_and_outcomes_follow_the_posterior(name):
     problem = PROBLEMS[name]
     belief, rng, many = Belief(problem), np.random.default_rng(5), 4000
     for arm in [*problem.arms] * 3:
-        seen = {name: rng.choice(problem.domains[name]) for name in problem.graph}
-        belief.update(arm, seen | dict(arm))
+        values = {name: rng.choice(problem.domains[name]) for name in problem.graph}
+        belief.update(arm, values | dict(arm))
     posterior, codes = belief.posterior, (0,) * len(problem.context)
     exact = posterior.mean_distributions(codes)[:, 1]
     worlds = draw_worlds(posterior, many, rng)
@@ -116,8 +118,8 @@ def test_sample_outcome_agrees_with_the_compiled_loop(name):
             )  # fmt: skip
             drawn = np.empty(len(world.order), dtype=np.int64)
             play_round(script, 0, arm, drawn)
-            seen = sample_outcome(problem, entries, arm, codes, np.random.default_rng(seed))
-            assert drawn[world.observed].tolist() == seen.tolist()
+            drawn_codes = sample_outcome(problem, entries, arm, codes, np.random.default_rng(seed))
+            assert drawn[world.observed].tolist() == drawn_codes.tolist()
 
 
 @pytest.mark.parametrize("name", ["task1", "confounded"])
@@ -133,8 +135,10 @@ def test_learning_a_sampled_outcome_keeps_the_mean_on_average(name):
     for arm, played in enumerate(problem.arms):
         fixed, after, total = world.fixed[arm].copy(), np.zeros_like(before), 0.0
         fixed[world.context] = codes
-        for chance, seen in outcomes(world, fixed):
-            labels = {v: problem.domains[v][seen[i]] for i, v in enumerate(problem.graph.variables)}
+        for chance, drawn_codes in outcomes(world, fixed):
+            labels = {
+                v: problem.domains[v][drawn_codes[i]] for i, v in enumerate(problem.graph.variables)
+            }
             twin = belief.copy()
             twin.update(played, labels)
             after += chance * twin.posterior.mean_distributions(codes)

@@ -72,12 +72,12 @@ def test_no_permitted_intervention_beats_the_best_arm():
         usual = [arm for arm in Problem(graph, **roles).arms if permitted[every.arm_index(arm)]]
         for _ in range(2):
             world = make_environment(every, rng, strong=True)
-            own = Environment(problem, world.cpts, world.graph)
+            own_world = Environment(problem, world.cpts, world.graph)
             for labels in product(*(every.domains[name] for name in every.context)):
                 context = dict(zip(every.context, labels, strict=True))
                 means = world.means(context)
                 best = means[permitted].max()
-                assert own.means(context).max() == pytest.approx(best, abs=1e-12)
+                assert own_world.means(context).max() == pytest.approx(best, abs=1e-12)
                 pomis = max((means[every.arm_index(arm)] for arm in usual), default=0)
                 missed_by_pomis += pomis < best - 1e-9
     assert saved > 20 and missed_by_pomis > 3  # otherwise the assertions above say little

@@ -86,15 +86,15 @@ def formulas_by_arm(graph, **options):
 
 
 def test_factors_with_hidden_causes():
-    found = formulas_by_arm("X -> Z -> Y; X <-> Y", arms="all")
-    assert [str(found[arm]) for arm in ("do()", "do(X=0)", "do(Z=0)", "do(X=0, Z=1)")] == [
+    by_arm = formulas_by_arm("X -> Z -> Y; X <-> Y", arms="all")
+    assert [str(by_arm[arm]) for arm in ("do()", "do(X=0)", "do(Z=0)", "do(X=0, Z=1)")] == [
         "P(Y=1 | do()) = Σ_{x,z} P(Y=1 | X=x, Z=z) P(Z=z | X=x) P(X=x)",
         "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | do(Z=z)) P(Z=z | X=0)",
         "P(Y=1 | do(Z=0)) = Σ_{x} P(Y=1 | X=x, Z=0) P(X=x)",
         "P(Y=1 | do(X=0, Z=1)) = P(Y=1 | do(Z=1))",
     ]
-    assert found["do(X=0)"].latex().endswith(r"P(Y=1 \mid \mathrm{do}(Z=z)) P(Z=z \mid X=0)")
-    assert [found[arm].is_observational for arm in ("do()", "do(X=0)", "do(Z=0)")] == [
+    assert by_arm["do(X=0)"].latex().endswith(r"P(Y=1 \mid \mathrm{do}(Z=z)) P(Z=z \mid X=0)")
+    assert [by_arm[arm].is_observational for arm in ("do()", "do(X=0)", "do(Z=0)")] == [
         True,
         False,
         True,
@@ -108,12 +108,14 @@ def test_factors_with_hidden_causes():
 
 
 def test_a_trivial_formula_is_explained():
-    found = formulas_by_arm("C -> Y; X -> Y; X <-> Y", context="C")
-    assert str(found["do()"]) == "P(Y=1 | do(), C=c) = Σ_{x} P(Y=1 | C=c, X=x) P(X=x)"
-    assert str(found["do(X=1)"]) == (
+    by_arm = formulas_by_arm("C -> Y; X -> Y; X <-> Y", context="C")
+    assert str(by_arm["do()"]) == "P(Y=1 | do(), C=c) = Σ_{x} P(Y=1 | C=c, X=x) P(X=x)"
+    assert str(by_arm["do(X=1)"]) == (
         "P(Y=1 | do(X=1), C=c) is a factor that observing alone does not determine"
     )
-    assert found["do(X=1)"].latex() == (r"P(Y=1 \mid \mathrm{do}(X=1), C=c) \quad\text{(a factor)}")
+    assert by_arm["do(X=1)"].latex() == (
+        r"P(Y=1 \mid \mathrm{do}(X=1), C=c) \quad\text{(a factor)}"
+    )
     assert str(formulas_by_arm("X -> Y; X <-> Y", domains={"Y": [0, 1, 2]})["do(X=0)"]) == (
         "E[worth(Y) | do(X=0)] = Σ_{y} worth(y) P(Y=y | do(X=0))"
     )

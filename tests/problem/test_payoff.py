@@ -192,14 +192,14 @@ def compare_with_all_interventions(seed, minimise, by_arm):
     is_best = True
     for _ in range(2):
         world = make_environment(every, rng, strong=True)
-        own = Environment(problem, world.cpts, world.graph)
+        own_world = Environment(problem, world.cpts, world.graph)
         for labels in product(*(every.domains[name] for name in every.context)):
             context = dict(zip(every.context, labels, strict=True))
             sign = -1 if minimise else 1  # larger is better below
             net = sign * world.means(context) - paid
-            means = sign * own.means(context)
-            best_arm = own.best_arm(context)
-            assert own.regret(best_arm, context) == 0
+            means = sign * own_world.means(context)
+            best_arm = own_world.best_arm(context)
+            assert own_world.regret(best_arm, context) == 0
             assert means[problem.arm_index(best_arm)] == means.max()
             is_best &= abs(net.max() - means.max()) < 1e-9 * span
     return is_best, problem, len(every.arms)

@@ -147,6 +147,6 @@ def test_reading_reports_its_progress(tmp_path):
     path.write_text("X,Y\n" + "0,1\n" * 50_000)
     reports = []
     read_records(path, PROBLEM, track=lambda *report: reports.append(report))
-    labels, done, totals = zip(*reports, strict=True)
+    labels, positions, totals = zip(*reports, strict=True)
     assert len(reports) >= 2 and {*labels} == {"reading"} and {*totals} == {path.stat().st_size}
-    assert list(done) == sorted(done) and done[-1] == path.stat().st_size
+    assert list(positions) == sorted(positions) and positions[-1] == path.stat().st_size

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def random_cpts(problem, rng):
-    """CPT rows from Dirichlet(1): axes parents(v) in name order, then v."""
+    """Draw CPT rows from Dirichlet(1); axes: parents(v) in name order, then v."""
     sizes = {name: len(labels) for name, labels in problem.domains.items()}
     return {
         name: rng.dirichlet(
@@ -19,14 +19,14 @@ def random_cpts(problem, rng):
 
 
 def mean_reward(problem, cpts, arm, context):
-    """E[reward | do(arm), context]; `context` maps names to positions in the domain."""
+    """Return E[reward | do(arm), context]; `context` maps names to codes."""
     graph, domains = problem.graph, problem.domains
     fixed = {name: domains[name].index(label) for name, label in arm.items()}
     names = graph.variables
     weight = total = 0.0
-    for places in product(*(range(len(domains[name])) for name in names)):
-        value = dict(zip(names, places, strict=True))
-        if any(value[name] != place for name, place in (fixed | context).items()):
+    for codes in product(*(range(len(domains[name])) for name in names)):
+        value = dict(zip(names, codes, strict=True))
+        if any(value[name] != code for name, code in (fixed | context).items()):
             continue
         probability = 1.0
         for name in names:
@@ -40,7 +40,7 @@ def mean_reward(problem, cpts, arm, context):
 
 
 def joint(graph, cpts, fixed):
-    """P(v) of every assignment, one axis for each variable; `fixed` are set to these places."""
+    """Return P(v) of every assignment, one axis per variable; `fixed` are set to these codes."""
     number = {name: i for i, name in enumerate(graph)}
     operands = []
     for name in graph:
@@ -52,13 +52,13 @@ def joint(graph, cpts, fixed):
 
 
 def observed_distribution(problem, graph, cpts, arm, context):
-    """P(C = c), and P(observed | do(arm), C = c) from the joint of observed and hidden ones."""
+    """Return P(C = c), and P(observed | do(arm), C = c) from the joint with hidden variables."""
     fixed = {name: problem.domains[name].index(label) for name, label in arm.items()}
     everything = joint(graph, cpts, fixed)
     hidden = tuple(i for i, name in enumerate(graph) if name not in problem.graph)
-    seen = everything.sum(axis=hidden)
+    observed = everything.sum(axis=hidden)
     for axis, name in enumerate(problem.graph):
         if name in context:
-            other = np.arange(seen.shape[axis]) != context[name]
-            np.moveaxis(seen, axis, 0)[other] = 0
-    return seen.sum(), seen / (seen.sum() or 1)
+            is_other = np.arange(observed.shape[axis]) != context[name]
+            np.moveaxis(observed, axis, 0)[is_other] = 0
+    return observed.sum(), observed / (observed.sum() or 1)

@@ -1,10 +1,10 @@
-"""Small problems at random, for comparisons with all interventions there are."""
+"""Small random problems, for comparisons with all interventions."""
 
 from dowise import CausalGraph
 
 
 def random_problem(rng):
-    """A graph with hidden causes, context, what can't be set, and forbidden assignments."""
+    """Return a graph with hidden causes, its roles, and forbidden assignments."""
     names = [f"V{i}" for i in rng.permutation(rng.integers(3, 6))]
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     directed = [pair for pair in pairs if rng.random() < 0.6]
@@ -12,8 +12,8 @@ def random_problem(rng):
     texts = [f"{a} <-> {b}" for a, b in map(sorted, tied)]
     graph = CausalGraph(directed, tied, names, certain=texts)
     reward = names[-1]
-    seen = {name for name in names[:-1] if rng.random() < 0.25}
-    context = {name for name in graph.ancestors(seen) if reward not in graph.ancestors(name)}
+    candidates = {name for name in names[:-1] if rng.random() < 0.25}
+    context = {name for name in graph.ancestors(candidates) if reward not in graph.ancestors(name)}
     context = {name for name in context if graph.ancestors(name) <= context}
     immovable = {name for name in graph if rng.random() < 0.2} - context - {reward}
     settable = sorted({*graph} - context - immovable - {reward})
