@@ -42,12 +42,12 @@ class ThompsonSampling(BayesianPolicy):
     Each arm is played with the probability that it is the best. That probability has no closed
     form, so by default `decision.probabilities` are None. With `propensity_samples` = N the policy
     makes N draws and plays the winner of one of them, picked at random: each arm is as likely as
-    before, and the shares of the winners are the exact probabilities given the draws. Bayesian
-    regret is at most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2) (Corollary 1).
+    before, and the shares of the winners are the exact probabilities given the draws. An outcome
+    teaches about a variable if the whole scope of its factor was observed. Bayesian regret is at
+    most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2) (Corollary 1).
 
     Applies to every graph, also with hidden common causes and doubtful edges (docs/hidden.md), as
-    long as its factors fit into memory. An outcome teaches about a variable if the whole scope of
-    its factor was observed.
+    long as its factors fit into memory.
     """
 
     def __init__(
