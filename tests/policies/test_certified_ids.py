@@ -61,7 +61,7 @@ def test_uncertified_choices_sample_in_proportion_to_p_star():
     assert decisions[0].reason.startswith("sampled in proportion to each arm's chance")
     assert "is not certified: net of what it teaches it may lose" in decisions[0].reason
     played = np.array([sum(d.arm == arm for d in decisions) for arm in TASK1.arms])
-    expected = 3000 * Belief().probability_best(None, 1_000_000, 1)
+    expected = 3000 * Belief(TASK1).probability_best(None, 1_000_000, 1)
     assert ((played - expected) ** 2 / expected).sum() < 13.8
 
 
