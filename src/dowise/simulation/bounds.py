@@ -360,7 +360,6 @@ def bounds(
     Examples
     --------
     >>> from dowise import load_problem
-    >>> from dowise.simulation import bounds
     >>> result = bounds(load_problem("task1"), 10, samples=1000, policy_samples=100)
     >>> result.arms, result.values()["corollary_2"] < result.values()["corollary_1"]
     (3, True)
