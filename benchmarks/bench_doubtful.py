@@ -38,8 +38,10 @@ def test_rounds_with_one_doubtful_edge(benchmark, case, name):
 
     plain, doubtful = best_times([lambda: trial(0), lambda: trial(1)])
     each = 1e6 / ROUNDS[name]
-    print(f"\n{case}, {name}: {plain * each:.1f} and {doubtful * each:.1f} µs a round, "
-          f"{doubtful / plain:.2f} times")  # fmt: skip
+    print(
+        f"\n{case}, {name}: {plain * each:.1f} and {doubtful * each:.1f} µs a round, "
+        f"{doubtful / plain:.2f} times"
+    )
     benchmark.extra_info["ratio"] = doubtful / plain
     benchmark.pedantic(lambda: trial(1), rounds=1)
 
@@ -74,8 +76,10 @@ def test_draws_and_records_on_the_soft_graph(benchmark, name):
             lambda: [wide.learn(record) for record in records],
         ]
     )
-    print(f"\n{name}: 1000 draws {1e3 * one:.2f} ms, on the soft graph {1e3 * other:.2f} ms; "
-          f"one record there {1e6 * learned / len(records):.0f} µs")  # fmt: skip
+    print(
+        f"\n{name}: 1000 draws {1e3 * one:.2f} ms, on the soft graph {1e3 * other:.2f} ms; "
+        f"one record there {1e6 * learned / len(records):.0f} µs"
+    )
     benchmark.pedantic(lambda: wide.draw(codes, 1000, 0), rounds=3)
 
 
@@ -84,6 +88,8 @@ def test_a_record_that_is_kept_as_evidence(benchmark, name):
     problem = load_problem(name)
     belief, records = Belief(problem, evidence=True), records_of(problem)
     (learned,) = best_times([lambda: [belief.learn(record) for record in records]])
-    print(f"\n{name}: {len(belief.evidence().edges)} alternatives, one record "
-          f"{1e6 * learned / len(records):.0f} µs")  # fmt: skip
+    print(
+        f"\n{name}: {len(belief.evidence().edges)} alternatives, one record "
+        f"{1e6 * learned / len(records):.0f} µs"
+    )
     benchmark.pedantic(lambda: belief.learn(records[0]), rounds=3)

@@ -34,11 +34,14 @@ def children(tmp_path_factory):
     folders = {"betas": {}, "gammas": {"NUMBA_CACHE_DIR": str(folder)}}
     started = [
         subprocess.Popen(
-            [sys.executable, str(Path(__file__)), way], text=True, env=os.environ | folders[way],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, str(Path(__file__)), way],
+            text=True,
+            env=os.environ | folders[way],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         for way in WAYS
-    ]  # fmt: skip
+    ]
     yield started
     for child in started:
         child.communicate()

@@ -47,7 +47,7 @@ CASES = [
     *(("arms", f"{2**k} arms", lambda k=k: fork(k), 1000) for k in (2, 4, 6, 8, 10)),
     *(("treewidth", f"treewidth {w + 1}", lambda w=w: bundle(w), 1000) for w in range(2, 13, 2)),
     *(("length", f"{n + 2} variables in a row", lambda n=n: chain(n), 1000) for n in (8, 32, 128)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("group", "what", "make", "draws"), CASES, ids=[c[1] for c in CASES])

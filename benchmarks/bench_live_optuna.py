@@ -87,8 +87,10 @@ def test_asking_and_telling_beside_optuna(benchmark, tmp_path):
     with grown(tmp_path / "ward.db", DECISIONS) as experiment:
         own = ours(experiment)
     other = optunas(tmp_path / "optuna.db")
-    print(f"\nafter {DECISIONS:,} decisions: {own:.0f} a second, Optuna's {other:.1f}, "
-          f"{own / other:.0f} times")  # fmt: skip
+    print(
+        f"\nafter {DECISIONS:,} decisions: {own:.0f} a second, Optuna's {other:.1f}, "
+        f"{own / other:.0f} times"
+    )
     benchmark.extra_info["ratio"] = own / other
     benchmark.pedantic(lambda: None, rounds=1)
 
@@ -107,9 +109,11 @@ def test_the_speed_at_100_000_events(benchmark, tmp_path):
     asked = Experiment.open(tmp_path / "old.db")
     asked.ask({"C": 0})
     first = perf_counter() - began
-    print(f"\nask and tell: {start:.0f} a second at the start, {late:.0f} at 100,000 events "
-          f"({late / start:.2f} times); opening {min(times):.2f} s, with the first decision "
-          f"{first:.2f} s")  # fmt: skip
+    print(
+        f"\nask and tell: {start:.0f} a second at the start, {late:.0f} at 100,000 events "
+        f"({late / start:.2f} times); opening {min(times):.2f} s, with the first decision "
+        f"{first:.2f} s"
+    )
     benchmark.extra_info["ratio"] = late / start
     for one in (asked, experiment):
         one.close()

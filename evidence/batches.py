@@ -77,11 +77,12 @@ def table(problem: str, trials: int, horizon: int = HORIZON) -> list[str]:
     """Return a Markdown table of all policies."""
     worlds, base = [world_of(problem, trial) for trial in range(trials)], None
     lines = [
-        f"## {problem}", "",
+        f"## {problem}",
+        "",
         "| policy | regret ± standard error | 95th percentile | more than one at a time, paired "
         "| different arms a batch |",
         "|---|---|---|---|---|",
-    ]  # fmt: skip
+    ]
     for label, (name, size, imagines) in PLAYERS.items():
         results = np.array(
             [regret(world, name, size, imagines, i, horizon) for i, world in enumerate(worlds)]

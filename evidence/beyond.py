@@ -45,10 +45,17 @@ def simulate_policies(panels, horizon, trials, seed, out, workers):
     """Return rows of panel, policy, trial, round, regret and expected for every 500th round."""
     with progress_bars() as show:
         result = simulate(
-            panels, POLICIES, horizon=horizon, trials=trials, seed=seed, out=out, workers=workers,
-            every=min(SHORT, horizon), expected=True,
+            panels,
+            POLICIES,
+            horizon=horizon,
+            trials=trials,
+            seed=seed,
+            out=out,
+            workers=workers,
+            every=min(SHORT, horizon),
+            expected=True,
             progress=lambda finished, total: show(f"{horizon} rounds", finished, total),
-        )  # fmt: skip
+        )
     return result.frame()
 
 
@@ -106,10 +113,16 @@ def figures(frame, panels, rounds):
             expected = values_at(frame, panel, policy, rounds, "expected")
             true = values_at(frame, panel, policy, rounds, "regret")
             error = expected.std(ddof=1) / np.sqrt(len(expected))
-            rows.append((
-                panel, policy, f"{expected.mean():.2f} ± {error:.2f}", f"{true.mean():.2f}",
-                f"{np.quantile(true, 0.95):.1f}", f"{true.max():.0f}",
-            ))  # fmt: skip
+            rows.append(
+                (
+                    panel,
+                    policy,
+                    f"{expected.mean():.2f} ± {error:.2f}",
+                    f"{true.mean():.2f}",
+                    f"{np.quantile(true, 0.95):.1f}",
+                    f"{true.max():.0f}",
+                )
+            )
     head = ("worlds", "policy", "expected regret", "true regret", "95th percentile", "worst")
     return table(head, rows)
 

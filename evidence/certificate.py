@@ -58,9 +58,12 @@ def failures(problem: Problem, worlds: int, repeats: int, exact: int = 1_000_000
         codes, arms = problem.context_codes(context), np.arange(len(problem.arms))
         truth = estimate_of(belief.posterior.draw(codes, exact, rng), problem.payoff)
         policy = CertifiedSampling(
-            problem, horizon=1, delta=NOMINAL, lam=CertifiedSampling(problem, horizon=HORIZON).lam,
+            problem,
+            horizon=1,
+            delta=NOMINAL,
+            lam=CertifiedSampling(problem, horizon=HORIZON).lam,
             belief=belief,
-        )  # fmt: skip
+        )
         exact_values = truth.delta - policy.lam * truth.gain
         rounds = [policy.certify(codes, arms, rng) for _ in range(repeats)]
         failed.append(
@@ -103,8 +106,10 @@ def tables(trials: int, worlds: int, repeats: int) -> tuple[str, dict[str, dict[
     """Return both tables in Markdown, and the figures."""
     cover = ["| problem | beliefs | rounds | too small, of the 5 % allowed | in the worst belief |"]
     cover.append("|---|---|---|---|---|")
-    bound = ["| | Theorem 2 | Corollary 2 | **certified**, upper limit | mean | rounds certified |"
-             " λ | `certified-ids` did cost | `ids` | `ts` |"]  # fmt: skip
+    bound = [
+        "| | Theorem 2 | Corollary 2 | **certified**, upper limit | mean | rounds certified |"
+        " λ | `certified-ids` did cost | `ids` | `ts` |"
+    ]
     bound.append("|---" * 10 + "|")
     figures = {}
     for name in PROBLEMS:

@@ -79,15 +79,22 @@ def win_stay(now: Situation) -> FloatArray:
 
 
 PLAYERS = {
-    "random": even, "`ts` with a floor of .1": floored, "`ts` with a floor of 1/√t": vanishing,
-    "`ts`, 200 draws": thompson, "win, stay": win_stay,
-}  # fmt: skip
+    "random": even,
+    "`ts` with a floor of .1": floored,
+    "`ts` with a floor of 1/√t": vanishing,
+    "`ts`, 200 draws": thompson,
+    "win, stay": win_stay,
+}
 SETTINGS = [
-    *((name, player_name, target, 0) for name in ("task1", "task2") for player_name in PLAYERS
-      for target in ("one arm", "ucb")),
+    *(
+        (name, player_name, target, 0)
+        for name in ("task1", "task2")
+        for player_name in PLAYERS
+        for target in ("one arm", "ucb")
+    ),
     ("task2", "`ts` with a floor of .1", "one arm", 20),
     ("task2", "win, stay", "one arm", 20),
-]  # fmt: skip
+]
 
 
 def played(
@@ -171,9 +178,19 @@ def trial(
 def table(worlds: int, rounds: int) -> str:
     """Return a Markdown table of all settings."""
     head = (
-        "problem", "who plays", "target", "rounds", "holds", "at all looks", "difference", "width",
-        "never played", "normal: worlds", "holds", "width",
-    )  # fmt: skip
+        "problem",
+        "who plays",
+        "target",
+        "rounds",
+        "holds",
+        "at all looks",
+        "difference",
+        "width",
+        "never played",
+        "normal: worlds",
+        "holds",
+        "width",
+    )
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name, player_name, target, delay in SETTINGS:
         trials = [

@@ -36,9 +36,13 @@ def coverage(problem: Problem, worlds: int, times: tuple[int, ...], sure: bool) 
     """Return the share of intervals that cover the truth: (worlds, numbers of records)."""
     if sure:
         problem = Problem(
-            problem.drawn, problem.reward, problem.context, problem.non_manipulable,
-            problem.domains, edge_prior=1,
-        )  # fmt: skip
+            problem.drawn,
+            problem.reward,
+            problem.context,
+            problem.non_manipulable,
+            problem.domains,
+            edge_prior=1,
+        )
     covered = np.zeros((worlds, len(times)))
     for seed in range(worlds):
         rng = np.random.default_rng([7, seed])

@@ -29,10 +29,17 @@ def rows_of(panel, rounds, trials, runs, workers):
     """Return a row of the table for each number of rounds."""
     with progress_bars() as show:
         result = simulate(
-            [panel], POLICIES, horizon=max(rounds), trials=trials, seed=SEED, workers=workers,
-            out=None if runs is None else runs / panel, every=min(rounds), expected=True,
+            [panel],
+            POLICIES,
+            horizon=max(rounds),
+            trials=trials,
+            seed=SEED,
+            workers=workers,
+            out=None if runs is None else runs / panel,
+            every=min(rounds),
+            expected=True,
             progress=lambda finished, total: show(panel, finished, total),
-        )  # fmt: skip
+        )
     frame = result.frame()
     rows = []
     for t in rounds:
@@ -58,12 +65,14 @@ def main(arguments=None):
         for panel, rounds in PANELS.items()
         for row in rows_of(panel, rounds, options.trials, runs, options.workers)
     ]
-    page = "\n\n".join([
-        heading(1, "Many arms, slow learning"),
-        f"{options.trials} worlds each, expected regret, paired, ± a standard error: "
-        f"`python evidence/many_arms.py --trials {options.trials}`.",
-        table(head, rows),
-    ])  # fmt: skip
+    page = "\n\n".join(
+        [
+            heading(1, "Many arms, slow learning"),
+            f"{options.trials} worlds each, expected regret, paired, ± a standard error: "
+            f"`python evidence/many_arms.py --trials {options.trials}`.",
+            table(head, rows),
+        ]
+    )
     write_text(HERE / "results" / "many_arms.md", page + "\n")
     return rows
 

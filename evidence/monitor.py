@@ -245,14 +245,17 @@ def report(trials: int) -> str:
     """Return all results as Markdown: two worlds per trial for rare alarms, fewer for regrets."""
     worlds, races = 2 * trials, 2 * trials // 5
     lines = [
-        "# The monitor of the graph, measured", "",
-        f"`python evidence/monitor.py --trials {trials}`; level {ALPHA:g}.", "",
+        "# The monitor of the graph, measured",
+        "",
+        f"`python evidence/monitor.py --trials {trials}`; level {ALPHA:g}.",
+        "",
         f"**A right graph.** Shares of {worlds} worlds in which it is accused within {ROUNDS} "
         "records, in per cent, with binomial standard errors. Plain Bayes factors (Dirichlet(1)) "
-        f"were looked at after every {EVERY}th record only, so theirs are a little low.", "",
+        f"were looked at after every {EVERY}th record only, so theirs are a little low.",
+        "",
         "| graph | rows | who plays | alternatives | Dirichlet(1) | mixture | strict |",
         "|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+    ]
     rates = false_alarms(worlds)
     for name, rows, player, edges, alarms in rates:
         plain = "" if player == "`ts`" else alarms.share("Dirichlet(1)")
@@ -262,14 +265,20 @@ def report(trials: int) -> str:
         )
     total = sum(alarms.alarms["mixture"] for *_, alarms in rates)
     lines += [
-        "", f"The mixture over all settings: {total} of {worlds * len(rates)}.", "",
-        "**A wrong graph.** The number of worlds with an alarm, and the median record of it.", "",
-        "| what is missing | worlds | mixture | strict |", "|---|---|---|---|",
-    ]  # fmt: skip
+        "",
+        f"The mixture over all settings: {total} of {worlds * len(rates)}.",
+        "",
+        "**A wrong graph.** The number of worlds with an alarm, and the median record of it.",
+        "",
+        "| what is missing | worlds | mixture | strict |",
+        "|---|---|---|---|",
+    ]
     lines += [f"| {' | '.join(map(str, row))} |" for row in power(min(worlds, 60))]
     lines += [
-        "", f"**Soft edges.** Regret after 1000 rounds, {races} worlds, all arms.", "",
-    ]  # fmt: skip
+        "",
+        f"**Soft edges.** Regret after 1000 rounds, {races} worlds, all arms.",
+        "",
+    ]
     for number, (name, regrets) in enumerate(measure_regrets(races)):
         if not number:
             lines += [f"| | {' | '.join(regrets)} |", "|---" * (1 + len(regrets)) + "|"]

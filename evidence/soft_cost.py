@@ -28,9 +28,14 @@ def lost(seed: int, worlds: int, workers: int) -> np.ndarray:
     roles = task.graph, task.reward, task.context, task.non_manipulable, task.domains
     entries = [On(Problem(*roles), "ts", "drawn"), On(Problem(*roles, soft=0.1), "ts", "soft")]
     result = simulate(
-        [Problem(*roles, arms="all", name="task2")], entries, HORIZON, worlds, seed,
-        workers=workers, every=HORIZON,
-    )  # fmt: skip
+        [Problem(*roles, arms="all", name="task2")],
+        entries,
+        HORIZON,
+        worlds,
+        seed,
+        workers=workers,
+        every=HORIZON,
+    )
     frame = result.frame().sort_values("trial")
     return np.array([frame[frame.policy == name].regret for name in ("drawn", "soft")])
 
@@ -43,12 +48,15 @@ def main() -> None:
     options = parser.parse_args()
     by_seed = [lost(seed, 2 * options.trials, options.workers) for seed in SEEDS]
     lines = [
-        "# What the soft graph costs where the graph is right", "",
+        "# What the soft graph costs where the graph is right",
+        "",
         f"Task 2, {HORIZON} rounds of `ts`, {2 * options.trials} worlds a seed, ± standard error.",
         "",
-        f"    python evidence/soft_cost.py --trials {options.trials}", "",
-        "| seed | as drawn | soft | soft less drawn, paired |", "|---|---|---|---|",
-    ]  # fmt: skip
+        f"    python evidence/soft_cost.py --trials {options.trials}",
+        "",
+        "| seed | as drawn | soft | soft less drawn, paired |",
+        "|---|---|---|---|",
+    ]
     rows = {**dict(enumerate(by_seed)), "all": np.concatenate(by_seed, axis=1)}
     for name, (drawn, soft) in rows.items():
         cells = [f"{x.mean():.2f} ± {x.std(ddof=1) / len(x) ** 0.5:.2f}" for x in (drawn, soft)]

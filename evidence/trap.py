@@ -42,8 +42,10 @@ def is_trap(world: Environment) -> bool:
     joint = cpts[cause][:, None] * x
     observed = (joint * y[..., 1]).sum(axis=0) / joint.sum(axis=0)
     _, low, high = world.means()
-    return bool((observed[1] - observed[0]) * (high - low) < 0 and min(
-        abs(observed[1] - observed[0]), abs(high - low)) > GAP)  # fmt: skip
+    return bool(
+        (observed[1] - observed[0]) * (high - low) < 0
+        and min(abs(observed[1] - observed[0]), abs(high - low)) > GAP
+    )
 
 
 def traps(count: int) -> list[Environment]:

@@ -20,9 +20,12 @@ from dowise.problem.record import RecordBatch, past_record
 
 # A component of three with two doubtful hidden causes, doubtful arrows into it, and a context.
 JOINED = Problem(
-    CausalGraph.parse("C -> X; C ?-> Y; Z -> X -> Y; X <-> Y; Z <?> X; Z ?-> Y"), "Y", "C",
-    domains={"X": range(3)}, arms=["do()", "do(X=0)", "do(X=1)", "do(Z=1)", "do(X=2, Z=0)"],
-)  # fmt: skip
+    CausalGraph.parse("C -> X; C ?-> Y; Z -> X -> Y; X <-> Y; Z <?> X; Z ?-> Y"),
+    "Y",
+    "C",
+    domains={"X": range(3)},
+    arms=["do()", "do(X=0)", "do(X=1)", "do(Z=1)", "do(X=2, Z=0)"],
+)
 ARROWS = Problem(CausalGraph.parse("Z -> X -> Y; Z ?-> Y; W ?-> X; W ?-> Y"), "Y", arms="all")
 
 
@@ -321,13 +324,15 @@ def test_means_over_too_many_sets_are_sampled():
         Problem(CausalGraph.parse("; ".join(f"A{i} ?-> Y" for i in range(11))), "Y", arms=["do()"]),
         Problem(
             CausalGraph.parse("X -> Y; X <-> Y; " + "; ".join(f"A{i} ?-> Y" for i in range(9))),
-            "Y", arms=["do()", "do(X=1)"], edge_prior={"A0 -> Y": 0.2, "A3 -> Y": 0.7},
+            "Y",
+            arms=["do()", "do(X=1)"],
+            edge_prior={"A0 -> Y": 0.2, "A3 -> Y": 0.7},
         ),
         Problem(CausalGraph.parse("A -> B -> C -> D -> E -> Y"), "Y", soft=0.1),
         JOINED,
     ],
     ids=["context", "coins", "joined", "soft", "few"],
-)  # fmt: skip
+)
 def test_without_records_every_edge_has_its_prior(problem):
     assert Belief(problem).edges() == pytest.approx(dict(problem.edge_priors), abs=1e-6)
 

@@ -19,8 +19,15 @@ from dowise.experiment.records import BadRowsError
 pytestmark = pytest.mark.slow  # it plays every kind of experiment twice
 
 LOCAL_ONLY = {
-    "acting_as", "counts", "decisions", "judged", "learn_restricted", "open", "view", "warm_up",
-}  # fmt: skip
+    "acting_as",
+    "counts",
+    "decisions",
+    "judged",
+    "learn_restricted",
+    "open",
+    "view",
+    "warm_up",
+}
 
 
 def public_names(kind):

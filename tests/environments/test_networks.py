@@ -15,7 +15,7 @@ from dowise import (
     check_environment,
     load_problem,
     make_environment,
-)  # fmt: skip
+)
 from dowise.environments import network_world
 from dowise.graph.formats.bif import read_bif
 from dowise.problem.problem_file import builtin_path

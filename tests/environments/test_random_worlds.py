@@ -218,8 +218,10 @@ def test_hidden_variables_of_a_problem_are_variables_of_the_world():
     world = make_environment(problem, 2, hidden_values=5)
     assert world.hidden == ("Age", "Mood", "U(X,Y)")
     assert {name: world.cpts[name].shape[-1] for name in world.hidden} == {
-        "Age": 2, "Mood": 4, "U(X,Y)": 5,
-    }  # fmt: skip
+        "Age": 2,
+        "Mood": 4,
+        "U(X,Y)": 5,
+    }
     np.testing.assert_allclose(world.means(), means_by_brute_force(world, {}), atol=1e-12)
     assert [*world.play("do()", None, 0)] == ["X", "Y"]
     problem = Problem(graph.without("X <-> Y"), "Y", hidden=("Mood", "Age"))
@@ -232,8 +234,10 @@ def test_strong_worlds_have_more_values_and_extreme_rows():
     problem = Problem(graph, "Y", hidden=("U", "V"), domains={"V": ("a", "b")})
     world = make_environment(problem, 0, strong=True)
     assert {name: world.cpts[name].shape[-1] for name in world.hidden} == {
-        "U": 3, "U(X,Y)": 3, "V": 2,
-    }  # fmt: skip
+        "U": 3,
+        "U(X,Y)": 3,
+        "V": 2,
+    }
     rows = np.concatenate(
         [
             make_environment("task2", seed, strong=True).cpts["Y"][..., 0].ravel()

@@ -15,8 +15,11 @@ from dowise.graph.edges import EdgeName
 def test_marks_in_the_text_form():
     graph = CausalGraph.parse("A ?-> B -> C; C <-? D; A <?> D; A <-> B! -> C; B <-> D")
     assert dict(graph.edge_priors) == {
-        "A -> B": 0.5, "A <-> D": 0.5, "B <-> D": 0.9, "D -> C": 0.5,
-    }  # fmt: skip
+        "A -> B": 0.5,
+        "A <-> D": 0.5,
+        "B <-> D": 0.9,
+        "D -> C": 0.5,
+    }
     assert graph.doubtful_edges == ("A -> B", "A <-> D", "B <-> D", "D -> C")
     assert dict(graph.marks) == {"A -> B": "?", "A <-> B": "!", "A <-> D": "?", "D -> C": "?"}
     assert str(graph) == "A ?-> B; B -> C; D ?-> C; A <-> B!; A <?> D; B <-> D"
@@ -48,8 +51,12 @@ def test_errors_of_misplaced_marks(text, column, mentioned):
 
 
 def test_the_constructor_accepts_marked_edges_as_text():
-    graph = CausalGraph([("A", "B"), ("B", "C")], [("C", "A"), ("B", "A")],
-                        doubtful=["B <- A", "C <-> A"], certain="A<->B")  # fmt: skip
+    graph = CausalGraph(
+        [("A", "B"), ("B", "C")],
+        [("C", "A"), ("B", "A")],
+        doubtful=["B <- A", "C <-> A"],
+        certain="A<->B",
+    )
     assert graph == CausalGraph.parse("A ?-> B -> C; A <?> C; A <-> B!")
     assert CausalGraph([("A", "B")], certain=["A -> B"]) == CausalGraph.parse("A -> B")
 
@@ -161,13 +168,18 @@ def test_edge_names_round_trip(left, right):
     [
         ("digraph { A -> B [doubtful=true] }", "A ?-> B"),
         ("digraph { A -> B [doubtful=0] }", "A -> B"),
-        ("digraph { edge [doubtful=yes]; A -> B -> C; A -> C [doubtful=false] }",
-         "A ?-> B ?-> C; A -> C"),
-        ("digraph { edge [dir=both, certain=1]; A -> B; A -> C [doubtful=1]; D -> A [dir=forward]}",
-         "A <-> B!; A <?> C; D -> A"),
+        (
+            "digraph { edge [doubtful=yes]; A -> B -> C; A -> C [doubtful=false] }",
+            "A ?-> B ?-> C; A -> C",
+        ),
+        (
+            "digraph { edge [dir=both, certain=1]; A -> B; A -> C [doubtful=1]; "
+            "D -> A [dir=forward] }",
+            "A <-> B!; A <?> C; D -> A",
+        ),
         ("digraph { { edge [doubtful=1]; A -> B } B -> C }", "A ?-> B -> C"),
     ],
-)  # fmt: skip
+)
 def test_marks_in_dot(text, expected):
     assert CausalGraph.from_dot(text) == CausalGraph.parse(expected)
 
@@ -197,9 +209,12 @@ def test_two_marks_on_one_edge_are_refused(read):
 
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [("A ?-> B; A -> B", "doubtful"), ("B <- A; A ?-> B", "doubtful"),
-     ("A <-> B!; B <-> A", "certain")],
-)  # fmt: skip
+    [
+        ("A ?-> B; A -> B", "doubtful"),
+        ("B <- A; A ?-> B", "doubtful"),
+        ("A <-> B!; B <-> A", "certain"),
+    ],
+)
 def test_an_edge_with_and_without_a_mark_is_refused(text, kind):
     with raises_code("contradictory-edge", f"as {kind} and without a mark"):
         CausalGraph.parse(text)

@@ -69,12 +69,19 @@ def test_front_door_with_a_non_manipulable_mediator():
 def test_graphs_of_the_2019_talk():
     """Lee & Bareinboim's examples of graphs with non-manipulable variables (AAAI 2019)."""
     assert sets_of("A -> C; B -> C; A -> Y; C -> Y; A <-> B; B <-> Y", hidden="A") == [
-        [], ["B"], ["C"],
-    ]  # fmt: skip
+        [],
+        ["B"],
+        ["C"],
+    ]
     second = "B -> C -> D -> Y; A -> E -> Y; C -> E; A <-> Y; B <-> Y"
     assert sets_of(second, hidden=["A", "C"]) == [
-        [], ["B"], ["D"], ["E"], ["B", "D"], ["D", "E"],
-    ]  # fmt: skip
+        [],
+        ["B"],
+        ["D"],
+        ["E"],
+        ["B", "D"],
+        ["D", "E"],
+    ]
 
 
 def random_graph(size, seed, in_degree=2.0, confounded=0.1):

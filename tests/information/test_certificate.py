@@ -70,10 +70,12 @@ def slow_certify(p, worth, winners, means, fit, pi, lam, evidence):
         tops = [pi @ (worth.max() - worth.min(axis=1))]
         for k in winning:
             parts = [
-                max((0 if a == k else worth[k].max() - worth[a, y]) - candidate * logs[a, k][y]
-                    for y in range(values))
+                max(
+                    (0 if a == k else worth[k].max() - worth[a, y]) - candidate * logs[a, k][y]
+                    for y in range(values)
+                )
                 for a in range(arms)
-            ]  # fmt: skip
+            ]
             tops.append(pi @ np.array(parts))
         top, h = max(tops), x - candidate * q
         assert (h <= top + 1e-9).all()
@@ -115,9 +117,11 @@ def test_certificate_equals_its_slow_twin(seed, arms, values, lam):
     chosen_by = estimate_of(draws.head(fit), payoff(np.linspace(0, 1, values)))
     winning = np.unique(winners[:fit])
     joint = np.stack(
-        [[(p[a, :, :fit] * (winners[:fit] == k)).mean(axis=1) for k in winning]
-         for a in range(arms)]
-    )  # fmt: skip
+        [
+            [(p[a, :, :fit] * (winners[:fit] == k)).mean(axis=1) for k in winning]
+            for a in range(arms)
+        ]
+    )
     assert chosen_by.joint.shape[2] == joint.shape[2]
     first, second = rng.integers(arms, size=2)
     action = IDSAction(int(first), int(second), float(rng.choice([1.0, rng.random()])))

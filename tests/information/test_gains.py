@@ -23,7 +23,8 @@ PROBLEMS = {
     ),
     # Under do(M=…) the row of W depends on X, but no reward depends on X alone.
     "a chain": Problem(
-        CausalGraph.parse("X -> W -> M -> Y; Y -> V"), "Y",
+        CausalGraph.parse("X -> W -> M -> Y; Y -> V"),
+        "Y",
         arms=["do(M=0)", "do(M=1)", "do(X=0)", "do(X=1)"],
     ),
     "two contexts": Problem(
@@ -37,7 +38,7 @@ PROBLEMS = {
     "doubtful, in context": Problem(
         CausalGraph.parse("C -> X -> Y; C ?-> Y; X <?> Y; Z -> X"), "Y", context="C"
     ),
-}  # fmt: skip
+}
 SAMPLES, SEED = 60, 3
 
 

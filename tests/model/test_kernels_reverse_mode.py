@@ -9,15 +9,20 @@ from dowise.model import model_of
 from dowise.model.kernels import fill_means, forward, pass_back, trace_of
 
 THREE = Problem(
-    CausalGraph.parse("C -> X; C -> Y; Z -> X -> W -> Y; Z -> Y"), "Y", "C", "Z",
+    CausalGraph.parse("C -> X; C -> Y; Z -> X -> W -> Y; Z -> Y"),
+    "Y",
+    "C",
+    "Z",
     domains={"X": ("a", "b", "c"), "Y": ("0", "1", "2"), "Z": ("l", "m", "h")},
-)  # fmt: skip
+)
 HIDDEN = Problem(
     CausalGraph.parse("Z -> X -> W -> Y; X <-> Y; Z <-> W; C -> Y"), "Y", "C", edge_prior=1
 )
 PROBLEMS = [
-    *(load_problem(name) for name in ("task1", "task2", "task3", "healthcare")), THREE, HIDDEN,
-]  # fmt: skip
+    *(load_problem(name) for name in ("task1", "task2", "task3", "healthcare")),
+    THREE,
+    HIDDEN,
+]
 NAMES = ["task1", "task2", "task3", "healthcare", "three values", "hidden causes"]
 
 

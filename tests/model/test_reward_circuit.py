@@ -91,12 +91,17 @@ def test_intervention_sets_share_operations():
     # 12 sums of two products for do(X1, X2), and do(X2) starts from the eight inner ones.
     together = circuit_of(load_problem("task3"))
     alone = sum(
-        circuit_of(Problem(
-            load_problem("task3").graph, "Y", "C", ["Z1", "Z2"],
-            arms=[arm for arm in load_problem("task3").arms if arm.variables == names],
-        )).multiplications
+        circuit_of(
+            Problem(
+                load_problem("task3").graph,
+                "Y",
+                "C",
+                ["Z1", "Z2"],
+                arms=[arm for arm in load_problem("task3").arms if arm.variables == names],
+            )
+        ).multiplications
         for names in load_problem("task3").intervention_sets
-    )  # fmt: skip
+    )
     assert together.multiplications < alone
 
 

@@ -16,15 +16,20 @@ PROBLEMS = {
     "task1": load_problem("task1"),
     "task3": load_problem("task3"),
     "confounded": Problem(
-        CausalGraph.parse("C -> X -> Y; C -> Y; X <-> Y; Z -> X; Z <-> Y"), "Y", context="C",
-        domains={"X": ("a", "b", "c")}, edge_prior=1,
+        CausalGraph.parse("C -> X -> Y; C -> Y; X <-> Y; Z -> X; Z <-> Y"),
+        "Y",
+        context="C",
+        domains={"X": ("a", "b", "c")},
+        edge_prior=1,
     ),
     "two causes of the context": Problem(
-        CausalGraph.parse("C <-> D; C -> Y; X -> W -> Y; X <-> Y; D <-> Y"), "Y",
-        context=("C", "D"), edge_prior=1,
+        CausalGraph.parse("C <-> D; C -> Y; X -> W -> Y; X <-> Y; D <-> Y"),
+        "Y",
+        context=("C", "D"),
+        edge_prior=1,
     ),
     "doubtful": Problem(CausalGraph.parse("Z -> X -> Y; Z ?-> Y; X <?> Y"), "Y"),
-}  # fmt: skip
+}
 
 
 def outcomes(world, fixed):
@@ -113,9 +118,11 @@ def test_sample_outcome_agrees_with_the_compiled_loop(name):
         for seed in range(20):
             uniforms = np.random.default_rng(seed).random(len(problem.graph))
             script = TrialScript(
-                world, np.zeros(1, dtype=np.int64), np.array([codes]).reshape(1, -1),
+                world,
+                np.zeros(1, dtype=np.int64),
+                np.array([codes]).reshape(1, -1),
                 np.concatenate([np.zeros(switches), uniforms])[None],
-            )  # fmt: skip
+            )
             drawn = np.empty(len(world.order), dtype=np.int64)
             play_round(script, 0, arm, drawn)
             drawn_codes = sample_outcome(problem, entries, arm, codes, np.random.default_rng(seed))

@@ -221,9 +221,13 @@ def test_rewards_between_worst_and_best_count_in_part():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "task", "expected"),
-    [("ucb", "task1", 23), ("ucb", "task2", 36), ("bernoulli-ts", "task1", 10),
-     ("bernoulli-ts", "task2", 18)],
-)  # fmt: skip
+    [
+        ("ucb", "task1", 23),
+        ("ucb", "task2", 36),
+        ("bernoulli-ts", "task1", 10),
+        ("bernoulli-ts", "task2", 18),
+    ],
+)
 def test_regret_equals_that_of_an_independent_prototype(name, task, expected):
     """150 worlds, as many as the prototype had: within four standard errors of the difference, and
     half a unit for its rounding; a false alarm of 6e-5 for each of the four."""

@@ -12,15 +12,20 @@ from dowise.model import model_of
 from dowise.policies import bayes_optimal
 
 IN_CONTEXT = Problem(
-    CausalGraph.parse("C -> X -> Y; C -> Y; D"), "Y", context=("C", "D"),
+    CausalGraph.parse("C -> X -> Y; C -> Y; D"),
+    "Y",
+    context=("C", "D"),
     reward_values={"bad": -1, "fair": 0.5, "good": 3},
-)  # fmt: skip
+)
 # P does not change the reward of either arm, but under do(X=1) it tells which row of V is learned.
 CHAIN = Problem(CausalGraph.parse("P -> V -> X -> Y"), "Y", arms=["do(P=0)", "do(X=1)"])
 WITH_COSTS = Problem(
-    CausalGraph.parse("C -> X -> Y; C -> Y"), "Y", "C", costs={"X": 0.5},
+    CausalGraph.parse("C -> X -> Y; C -> Y"),
+    "Y",
+    "C",
+    costs={"X": 0.5},
     reward_values={"bad": -1, "fair": 0.5, "good": 3},
-)  # fmt: skip
+)
 
 
 PROBLEMS = {

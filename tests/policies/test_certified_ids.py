@@ -21,9 +21,13 @@ THREE = Problem(
     CausalGraph.parse("X -> Z -> Y; X -> Y"), "Y", domains={"Y": ("low", "middle", "high")}
 )
 COSTLY = Problem(
-    CausalGraph.parse("C -> X -> Y; C -> Y; Z -> X; Z -> Y; W -> Y"), "Y", "C", "Z",
-    reward_values={"low": -1.0, "middle": 2.0, "high": 3.0}, costs={"X": 0.4, "W": 1.2},
-)  # fmt: skip
+    CausalGraph.parse("C -> X -> Y; C -> Y; Z -> X; Z -> Y; W -> Y"),
+    "Y",
+    "C",
+    "Z",
+    reward_values={"low": -1.0, "middle": 2.0, "high": 3.0},
+    costs={"X": 0.4, "W": 1.2},
+)
 ALWAYS = 1e-9  # λ so small that every round is certified
 NEVER = 1e6  # λ so large that none is
 SOMETIMES = {"samples": 300, "lam": 20.0}  # with costs, two thirds of the rounds are

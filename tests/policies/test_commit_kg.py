@@ -25,27 +25,40 @@ from dowise.policies import commit_kg_kernels
 from dowise.simulation.trial import run_trial
 
 THREE = Problem(
-    CausalGraph.parse("C -> X; C -> Y; Z -> X -> W -> Y; Z -> Y"), "Y", "C", "Z",
+    CausalGraph.parse("C -> X; C -> Y; Z -> X -> W -> Y; Z -> Y"),
+    "Y",
+    "C",
+    "Z",
     domains={"X": ("a", "b", "c"), "Y": ("0", "1", "2"), "C": ("u", "v", "w")},
     reward_values={"0": 3.0, "1": -1.0, "2": 7.0},
-)  # fmt: skip
+)
 SMALLER = Problem(CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", minimise=True)
 HIDDEN = Problem(
     CausalGraph.parse("C -> Y; Z -> X -> W -> Y; X <-> Y; Z <-> W"), "Y", "C", edge_prior=1
 )
 COSTLY = Problem(
-    CausalGraph.parse("C -> Y; Z -> X -> Y; Z -> Y"), "Y", "C",
+    CausalGraph.parse("C -> Y; Z -> X -> Y; Z -> Y"),
+    "Y",
+    "C",
     costs={"X": 0.1, "Z": 0.05, "do(Z=1)": 0.02},
-)  # fmt: skip
+)
 DEARER = Problem(
-    CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", minimise=True, costs={"X": 3.0},
+    CausalGraph.parse("Z -> X -> Y; Z -> Y"),
+    "Y",
+    minimise=True,
+    costs={"X": 3.0},
     reward_values={"0": 0.0, "1": 10.0},
-)  # fmt: skip
+)
 PROBLEMS = {
-    "task1": load_problem("task1"), "task2": load_problem("task2"),
-    "healthcare": load_problem("healthcare"), "three values": THREE, "minimise": SMALLER,
-    "hidden causes": HIDDEN, "costs": COSTLY, "costs, minimise": DEARER,
-}  # fmt: skip
+    "task1": load_problem("task1"),
+    "task2": load_problem("task2"),
+    "healthcare": load_problem("healthcare"),
+    "three values": THREE,
+    "minimise": SMALLER,
+    "hidden causes": HIDDEN,
+    "costs": COSTLY,
+    "costs, minimise": DEARER,
+}
 
 
 def all_contexts(problem):
@@ -71,9 +84,12 @@ def test_decisions_equal_those_of_the_twin(name, rounds):
         for codes in contexts[:2]:
             decision = policy.decide(problem.context_labels(codes), 0)
             arm, plays, gain = plan(
-                [(1.0, world)], weights_of(policy, contexts), codes, 2 * (rounds + 30),
+                [(1.0, world)],
+                weights_of(policy, contexts),
+                codes,
+                2 * (rounds + 30),
                 problem.payoff.scaled_costs,
-            )  # fmt: skip
+            )
             assert problem.arm_index(decision.arm) == arm
             assert decision.figures["plays"] == plays
             assert decision.figures["value"] == pytest.approx(
@@ -113,9 +129,12 @@ def test_values_are_averaged_over_doubtful_edges(text, rounds):
     for codes in contexts:
         decision = policy.decide(problem.context_labels(codes), 0)
         arm, plays, gain = plan(
-            worlds, weights_of(policy, contexts), codes, 2 * (rounds + 30),
+            worlds,
+            weights_of(policy, contexts),
+            codes,
+            2 * (rounds + 30),
             problem.payoff.scaled_costs,
-        )  # fmt: skip
+        )
         assert (problem.arm_index(decision.arm), decision.figures["plays"]) == (arm, plays)
         assert decision.figures["value"] == pytest.approx(gain, rel=1e-6, abs=1e-9)
 
@@ -136,9 +155,11 @@ def test_only_allowed_arms_compete():
 
 
 MANY = Problem(
-    CausalGraph.parse("A -> Y; B -> Y; D -> Y; X -> Y"), "Y", ("A", "B", "D"),
+    CausalGraph.parse("A -> Y; B -> Y; D -> Y; X -> Y"),
+    "Y",
+    ("A", "B", "D"),
     domains={"A": ("0", "1", "2"), "B": ("0", "1", "2"), "D": ("0", "1")},
-)  # fmt: skip
+)
 
 
 def test_only_records_of_decisions_count_as_rounds():
@@ -203,9 +224,11 @@ def test_a_problem_whose_circuit_is_too_large_is_refused():
 
 
 MANY_CONTEXTS = Problem(
-    CausalGraph.parse("A -> Y; B -> Y; D -> Y; X -> Y"), "Y", ("A", "B", "D"),
+    CausalGraph.parse("A -> Y; B -> Y; D -> Y; X -> Y"),
+    "Y",
+    ("A", "B", "D"),
     domains={name: tuple("0123456") for name in "ABD"},
-)  # fmt: skip
+)
 
 
 def test_only_the_most_frequent_of_many_contexts_count(monkeypatch):

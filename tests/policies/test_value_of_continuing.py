@@ -23,9 +23,11 @@ from dowise.policies.thompson import ThompsonSampling
 
 continuing = import_module("dowise.policies.value_of_continuing")  # the module
 IN_CONTEXT = Problem(
-    CausalGraph.parse("C -> X -> Y; C -> Y"), "Y", context="C",
+    CausalGraph.parse("C -> X -> Y; C -> Y"),
+    "Y",
+    context="C",
     reward_values={"bad": -1, "fair": 0.5, "good": 3},
-)  # fmt: skip
+)
 
 
 def belief_of(problem, seed=2, records=6):
@@ -136,9 +138,16 @@ def test_equal_seeds_give_equal_values_and_leave_the_belief_alone():
     data = first.as_dict()
     assert data["value_a_round"] == first.value / 40 and data["policy"] == "ts"
     assert list(data) == [
-        "rounds", "value", "error", "limit", "explore", "worlds", "policy", "value_a_round",
+        "rounds",
+        "value",
+        "error",
+        "limit",
+        "explore",
+        "worlds",
+        "policy",
+        "value_a_round",
         "limit_a_round",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.slow

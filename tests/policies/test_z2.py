@@ -127,9 +127,11 @@ def test_decisions_in_between_do_not_change_estimates():
 
 def test_rewards_of_three_values_are_estimated():
     problem = Problem(
-        CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", non_manipulable="Z",
+        CausalGraph.parse("Z -> X -> Y; Z -> Y"),
+        "Y",
+        non_manipulable="Z",
         reward_values={"bad": -1, "fair": 0, "good": 3},
-    )  # fmt: skip
+    )
     world = make_environment(problem, seed=5)
     policy = trained(make_policy("z2-ts", problem), world, 9000)
     pooled = policy.pooled()

@@ -23,12 +23,14 @@ GRAPH = CausalGraph.parse("Z ?-> X -> Y; Z <-> Y; X <?> Y; X <-> Z!")
         (None, {"X <-> Y": 0.5, "Y <-> Z": 0.9, "Z -> X": 0.5}),
         (0.7, {"X <-> Y": 0.5, "Y <-> Z": 0.7, "Z -> X": 0.5}),
         (1, {"X <-> Y": 0.5, "Z -> X": 0.5}),
-        ({"Z <-> Y": 0.2, "Y <- X": 0.6}, {"X -> Y": 0.6, "X <-> Y": 0.5, "Y <-> Z": 0.2,
-                                           "Z -> X": 0.5}),
+        (
+            {"Z <-> Y": 0.2, "Y <- X": 0.6},
+            {"X -> Y": 0.6, "X <-> Y": 0.5, "Y <-> Z": 0.2, "Z -> X": 0.5},
+        ),
         ({"X <-> Y": 1, "Z -> X": 1.0, "X <-> Z": 1}, {"Y <-> Z": 0.9}),
         ({}, {"X <-> Y": 0.5, "Y <-> Z": 0.9, "Z -> X": 0.5}),
     ],
-)  # fmt: skip
+)
 def test_priors_of_edges(edge_prior, expected):
     problem = Problem(GRAPH, "Y", edge_prior=edge_prior)
     assert dict(problem.edge_priors) == expected
@@ -70,9 +72,10 @@ def test_priors_in_a_problem_file():
     table = parse_problem(f'{text}[edge_prior]\n"Z -> Y" = 0.3\n"Y <-> X" = 1\n')
     assert dict(table.edge_priors) == {"Z -> Y": 0.3}
     for line, mentioned in (
-        ('edge_prior = "0.3"', "edge_prior='0.3'"), ("soft = true", "soft=True"),
+        ('edge_prior = "0.3"', "edge_prior='0.3'"),
+        ("soft = true", "soft=True"),
         ("soft = 1", "soft=1"),
-    ):  # fmt: skip
+    ):
         with raises_code("invalid-number", mentioned):
             parse_problem(f"{line}\n{text}")
 
@@ -83,8 +86,13 @@ def test_soft_edges_of_a_chain():
         ["X <-> Y", "X <-> Z", "Y <-> Z", "Z -> Y"], 0.1
     )
     assert problem.possible.edge_texts == (
-        "X -> Y", "X <-> Y", "X <-> Z", "Y <-> Z", "Z -> X", "Z -> Y",
-    )  # fmt: skip
+        "X -> Y",
+        "X <-> Y",
+        "X <-> Z",
+        "Y <-> Z",
+        "Z -> X",
+        "Z -> Y",
+    )
     assert problem.graph == problem.drawn == CausalGraph.parse("Z -> X -> Y")
     assert problem.projected == problem.graph  # without soft edges
     assert {frozenset(), frozenset({"X"}), frozenset({"X", "Z"})} <= {*problem.intervention_sets}
@@ -96,8 +104,11 @@ def test_drawn_edges_keep_their_marks_and_priors():
     graph = CausalGraph.parse("Z ?-> X -> Y; X <-> Y; Z <-> Y!")
     problem = Problem(graph, "Y", soft=0.2, edge_prior={"X <-> Y": 0.6})
     assert dict(problem.edge_priors) == {
-        "X <-> Y": 0.6, "X <-> Z": 0.2, "Z -> X": 0.5, "Z -> Y": 0.2,
-    }  # fmt: skip
+        "X <-> Y": 0.6,
+        "X <-> Z": 0.2,
+        "Z -> X": 0.5,
+        "Z -> Y": 0.2,
+    }
     assert dict(problem.possible.marks) == dict(graph.marks)
 
 

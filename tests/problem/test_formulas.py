@@ -223,22 +223,29 @@ def test_formulas_with_hidden_causes_equal_brute_force(seed):
         ("X1a", r"\mathrm{X1a}"),
         ("body mass", r"\mathrm{body\ mass}"),
         ("a_b%c&d#e$f{g}", r"\mathrm{a\_b\%c\&d\#e\$f\{g\}}"),
-        ("a\\b^c~d", r"\mathrm{a\text{\textbackslash{}}b\text{\textasciicircum{}}c"
-                    r"\text{\textasciitilde{}}d}"),
+        (
+            "a\\b^c~d",
+            r"\mathrm{a\text{\textbackslash{}}b\text{\textasciicircum{}}c"
+            r"\text{\textasciitilde{}}d}",
+        ),
         ("a--b", r"\mathrm{a\text{-{}-{}}b}"),
         ("αβ cells", r"\mathrm{{\alpha}{\beta}\ cells}"),
         ("年齢", r"\mathrm{\text{年齢}}"),
         ("two\nlines\x07", r"\mathrm{two\ lines\ }"),
     ],
-)  # fmt: skip
+)
 def test_latex_names(name, written):
     assert latex_name(name) == written
 
 
 def test_latex_labels():
     assert [latex_label(label) for label in ("0", "-1.5", "low", "1e5", "x")] == [
-        "0", "-1.5", r"\mathrm{low}", r"\mathrm{1e5}", r"\mathrm{x}",
-    ]  # fmt: skip
+        "0",
+        "-1.5",
+        r"\mathrm{low}",
+        r"\mathrm{1e5}",
+        r"\mathrm{x}",
+    ]
 
 
 @pytest.mark.parametrize("name", ["task3", "healthcare", "asia"])

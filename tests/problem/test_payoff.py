@@ -73,9 +73,16 @@ def test_an_arm_costs_the_sum_of_its_variables_or_its_own_cost():
     problem = Problem("X -> Y; Z -> Y", "Y", costs=costs)
     assert problem.arms_kind == "minimal" and problem.payoff.has_costs
     assert costs_by_arm(problem) == {
-        "do()": 0, "do(X=0)": 0.5, "do(X=1)": 2, "do(Z=0)": 0.25, "do(Z=1)": 0.25,
-        "do(X=0, Z=0)": 0.75, "do(X=0, Z=1)": 0.75, "do(X=1, Z=0)": 0.75, "do(X=1, Z=1)": 0.75,
-    }  # fmt: skip
+        "do()": 0,
+        "do(X=0)": 0.5,
+        "do(X=1)": 2,
+        "do(Z=0)": 0.25,
+        "do(Z=1)": 0.25,
+        "do(X=0, Z=0)": 0.75,
+        "do(X=0, Z=1)": 0.75,
+        "do(X=1, Z=0)": 0.75,
+        "do(X=1, Z=1)": 0.75,
+    }
     assert dict(problem.costs) == {"X": 0.5, "Z": 0.25, "do(X=1)": 2.0}
     same = Problem("X -> Y; Z -> Y", "Y", costs={"X": 0.5, "Z": 0.25, Intervention({"X": 1}): 2})
     assert same == problem and "costs={X: 0.5, Z: 0.25, do(X=1): 2}" in repr(problem)
@@ -186,9 +193,9 @@ def compare_with_all_interventions(seed, minimise, by_arm):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DowiseWarning)
         problem = Problem(graph, **roles, forbidden=forbidden, costs=costs | arm_costs)
-    paid = np.array([
-        arm_costs.get(str(arm), sum(costs[name] for name in arm)) for arm in every.arms
-    ])  # fmt: skip
+    paid = np.array(
+        [arm_costs.get(str(arm), sum(costs[name] for name in arm)) for arm in every.arms]
+    )
     is_best = True
     for _ in range(2):
         world = make_environment(every, rng, strong=True)

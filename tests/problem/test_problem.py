@@ -23,18 +23,31 @@ def sets_of(problem):
         (
             "task3",
             [[], ["X1"], ["X2"], ["X1", "X2"]],
-            ["do()", "do(X1=0)", "do(X1=1)", "do(X2=0)", "do(X2=1)", "do(X1=0, X2=0)",
-             "do(X1=0, X2=1)", "do(X1=1, X2=0)", "do(X1=1, X2=1)"],
+            [
+                "do()",
+                "do(X1=0)",
+                "do(X1=1)",
+                "do(X2=0)",
+                "do(X2=1)",
+                "do(X1=0, X2=0)",
+                "do(X1=0, X2=1)",
+                "do(X1=1, X2=0)",
+                "do(X1=1, X2=1)",
+            ],
         ),
         (
             "healthcare",
             [["Diet", "Treatment"]],
-            ["do(Diet=0, Treatment=0)", "do(Diet=0, Treatment=1)",
-             "do(Diet=1, Treatment=0)", "do(Diet=1, Treatment=1)"],
+            [
+                "do(Diet=0, Treatment=0)",
+                "do(Diet=0, Treatment=1)",
+                "do(Diet=1, Treatment=0)",
+                "do(Diet=1, Treatment=1)",
+            ],
         ),
         ("figure1-g2", [[], ["W"]], ["do()", "do(W=0)", "do(W=1)"]),
     ],
-)  # fmt: skip
+)
 def test_the_papers_problems(name, sets, arms):
     problem = load_problem(name)
     assert sets_of(problem) == sets
@@ -62,8 +75,13 @@ def test_arms_follow_the_order_of_the_domains():
     graph = CausalGraph.parse("A -> Y; B -> Y")
     problem = Problem(graph, "Y", domains={"A": ["z", "a"], "B": [2, 10, 1]})
     assert [tuple(arm.values()) for arm in problem.arms] == [
-        ("z", "2"), ("z", "10"), ("z", "1"), ("a", "2"), ("a", "10"), ("a", "1"),
-    ]  # fmt: skip
+        ("z", "2"),
+        ("z", "10"),
+        ("z", "1"),
+        ("a", "2"),
+        ("a", "10"),
+        ("a", "1"),
+    ]
 
 
 def test_default_reward_values_are_scaled_indices():
@@ -181,9 +199,12 @@ def test_roles():
     problem = load_problem("task2")
     roles = {name: problem.role(name) for name in problem.graph}
     assert roles == {
-        "C": "context", "X1": "manipulable", "X2": "manipulable", "Y": "reward",
+        "C": "context",
+        "X1": "manipulable",
+        "X2": "manipulable",
+        "Y": "reward",
         "Z": "non_manipulable",
-    }  # fmt: skip
+    }
 
 
 def test_options_may_be_numpy_numbers_or_none():

@@ -31,11 +31,17 @@ def test_any_problem_round_trips(tmp_path_factory, case, data):
         name: data.draw(st.lists(labels, min_size=2, max_size=3, unique=True)) for name in graph
     }
     problem = Problem(
-        graph, reward, context, hidden, domains, arms=data.draw(st.sampled_from(["pomis", "all"])),
-        minimise=data.draw(st.booleans()), name=data.draw(labels),
+        graph,
+        reward,
+        context,
+        hidden,
+        domains,
+        arms=data.draw(st.sampled_from(["pomis", "all"])),
+        minimise=data.draw(st.booleans()),
+        name=data.draw(labels),
         max_arms=data.draw(st.sampled_from([1_000, 100_000])),
         max_program=data.draw(st.sampled_from([10_000, 2_000_000])),
-    )  # fmt: skip
+    )
     path = tmp_path_factory.mktemp("problem") / "saved.toml"
     problem.save(path)
     assert load_problem(path) == problem
@@ -68,8 +74,11 @@ def test_a_file_written_by_hand():
     assert not parse_problem(text.replace("context", "minimise = false\n    context")).minimise
     problem = parse_problem(text)
     assert [str(arm) for arm in problem.arms] == [
-        "do(X1=low)", "do(X1=high)", "do(X2=0)", "do(X2=1)",
-    ]  # fmt: skip
+        "do(X1=low)",
+        "do(X1=high)",
+        "do(X2=0)",
+        "do(X2=1)",
+    ]
     assert problem.domains["C"] == ("0", "1", "2") and problem.reward_values["1"] == 2.5
 
 
@@ -237,7 +246,7 @@ UNCLOSED_LISTS = {
     "the outer one": ('x = [["]"],\n[1] # ]\ny = 1', "at line 1, column 5), before line 3"),
     "after a text": ('g = """\n[ = [ "\n"""\nx = [\ny = 1', "at line 4, column 5), before line 5"),
     "a comma": ('x = [\n"a"\n"b"\n]', "at line 1, column 5), before line 3"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "place"), UNCLOSED_LISTS.values(), ids=UNCLOSED_LISTS)
@@ -253,11 +262,14 @@ def test_errors_name_the_line_where_an_unclosed_list_begins(text, place):
         ('x = ["a" "b"]', "a list lacks its ] or a comma (at line 1, column 10)"),
         ('x = ["a", b]', "Invalid value (at line 1, column 11)"),
         ("[a]\nx = # [\n", "Invalid value (at line 2, column 5)"),
-        ("x = [\n1,\nb\n]", "Invalid value (at line 3, column 1), in a list that begins at line 1, "
-         "column 5: does it lack its ]?"),
+        (
+            "x = [\n1,\nb\n]",
+            "Invalid value (at line 3, column 1), in a list that begins at line 1, "
+            "column 5: does it lack its ]?",
+        ),
         ('x = [\n"""abc', "Unterminated string (at end of document)"),
     ],
-)  # fmt: skip
+)
 def test_other_syntax_errors_keep_their_place(text, message):
     with pytest.raises(DowiseError) as caught:
         read_toml(text)
@@ -305,15 +317,23 @@ def problem_or_error(make):
         ("soft = 0.1\nmanipulable = []", {"soft": 0.1, "manipulable": ()}),
         ("minimise = true", {"minimise": True}),
         ("max_arms = 77", {"max_arms": 77}),
-        ('domains.X = [12.0, 13]\narms = "do(X=12.0)"', {"domains": {"X": ["12", 13.0]},
-                                                         "arms": [{"X": 12}]}),
-        ('domains.X = [true, false]\narms = "do(X=true)"', {"domains": {"X": (True, False)},
-                                                            "arms": [{"X": True}]}),
+        (
+            'domains.X = [12.0, 13]\narms = "do(X=12.0)"',
+            {"domains": {"X": ["12", 13.0]}, "arms": [{"X": 12}]},
+        ),
+        (
+            'domains.X = [true, false]\narms = "do(X=true)"',
+            {"domains": {"X": (True, False)}, "arms": [{"X": True}]},
+        ),
         ("reward_values = {12.0 = 2, 13.5 = 3}", {"reward_values": {12.0: 2, 13.5: 3}}),
-        ("domains.Y = [12.0, 13]\nreward_values = {12 = 2, 13.0 = 3}",
-         {"domains": {"Y": [12, 13]}, "reward_values": {12.0: 2, "13": 3}}),
-        ("domains.Y = [true, false]\nreward_values = {true = 2, false = 3}",
-         {"domains": {"Y": [True, False]}, "reward_values": {True: 2, False: 3}}),
+        (
+            "domains.Y = [12.0, 13]\nreward_values = {12 = 2, 13.0 = 3}",
+            {"domains": {"Y": [12, 13]}, "reward_values": {12.0: 2, "13": 3}},
+        ),
+        (
+            "domains.Y = [true, false]\nreward_values = {true = 2, false = 3}",
+            {"domains": {"Y": [True, False]}, "reward_values": {True: 2, False: 3}},
+        ),
         ("prior = {X = [1, 3.0]}", {"prior": {"X": (1, 3)}}),
         ('description = "d"\nname = "n"', {"description": "d", "name": "n"}),
         ("context = 3", {"context": 3}),
@@ -323,7 +343,7 @@ def problem_or_error(make):
         ("prior = {Q = 1}", {"prior": {"Q": 1}}),
         ("name = 3", {"name": 3}),
     ],
-)  # fmt: skip
+)
 def test_files_and_python_agree(text, options):
     """Equal problems, or the same error."""
     text = text if text.startswith("reward =") else f'reward = "Y"\n{text}'

@@ -37,14 +37,17 @@ def test_without_hidden_variables_the_graph_is_the_drawn_one():
         ("H -> X; H -> Y; X <?> Y; X -> Y", None, "X -> Y; X <-> Y!"),
         ("H -> X; H -> Y; X <-> Y!; X -> Y", None, "X -> Y; X <-> Y!"),
         ("X -> H -> Y; X ?-> Y; Z ?-> Y", None, "X -> Y; Z ?-> Y"),  # a hidden mediator
-        ("H -> A; H -> B; A -> Y; B ?-> Y; A <-> Y; B <?> Y", None,  # other edges are unchanged
-         "A -> Y; B ?-> Y; A <-> Y; B <?> Y; A <-> B!"),
+        (
+            "H -> A; H -> B; A -> Y; B ?-> Y; A <-> Y; B <?> Y",
+            None,  # other edges are unchanged
+            "A -> Y; B ?-> Y; A <-> Y; B <?> Y; A <-> B!",
+        ),
         ("H <-> X!; H -> Y; X -> Y", None, "X -> Y; X <-> Y!"),  # certain edges at H
         ("H <-> X; H -> Y; X -> Y", 1, "X -> Y; X <-> Y!"),
         ("H <-> X; H -> Y; X -> Y", {"X <-> H": 1.0}, "X -> Y; X <-> Y!"),
         ("H ?-> X; H -> Y; X -> Y", {"H -> X": 1}, "X -> Y; X <-> Y!"),
     ],
-)  # fmt: skip
+)
 def test_edges_after_projecting_out_hidden_variables(graph, edge_prior, expected):
     problem = Problem(graph, "Y", hidden="H", edge_prior=edge_prior)
     assert problem.graph == CausalGraph.parse(expected)
@@ -57,16 +60,28 @@ def test_edges_after_projecting_out_hidden_variables(graph, edge_prior, expected
     [
         ("U -> X -> Y", {"hidden": "Y"}, "conflicting-roles", "both reward and hidden"),
         ("U <-> X -> Y", {"hidden": "U"}, "hidden-variable", "('U <-> X!', or edge_prior 1)"),
-        ("A -> H -> C -> Y", {"hidden": "H", "context": "C"}, "invalid-context",
-         "A is a cause of C"),
+        (
+            "A -> H -> C -> Y",
+            {"hidden": "H", "context": "C"},
+            "invalid-context",
+            "A is a cause of C",
+        ),
         ("U -> X -> Y; U -> Y", {"hidden": "U", "arms": ["do(U=1)"]}, "hidden-variable", "U"),
-        ("U -> X -> Y; U -> Y", {"hidden": "U", "edge_prior": {"X <-> Y": 0.3}},
-         "contradictory-edge", "X <-> Y"),
-        ("C -> X -> Y", {"manipulable": "X", "non_manipulable": "C"}, "conflicting-roles",
-         "not both"),
+        (
+            "U -> X -> Y; U -> Y",
+            {"hidden": "U", "edge_prior": {"X <-> Y": 0.3}},
+            "contradictory-edge",
+            "X <-> Y",
+        ),
+        (
+            "C -> X -> Y",
+            {"manipulable": "X", "non_manipulable": "C"},
+            "conflicting-roles",
+            "not both",
+        ),
         ("C -> X -> Y", {"manipulable": "Y"}, "conflicting-roles", "reward and manipulable"),
     ],
-)  # fmt: skip
+)
 def test_errors_of_roles_and_edges(graph, options, code, mentioned):
     with raises_code(code, mentioned):
         Problem(graph, "Y", **options)

@@ -9,9 +9,13 @@ from dowise.problem.domains import MISSING
 from dowise.problem.record import RecordBatch, equal_columns, past_record
 
 WARD = Problem(
-    "Age -> Dose -> Recovery; Age -> Recovery; Sun -> Recovery; Mood -> Dose", "Recovery", "Age",
-    "Sun", domains={"Dose": ["low", "high"], "Age": ["False", "True"]}, hidden="Mood",
-)  # fmt: skip
+    "Age -> Dose -> Recovery; Age -> Recovery; Sun -> Recovery; Mood -> Dose",
+    "Recovery",
+    "Age",
+    "Sun",
+    domains={"Dose": ["low", "high"], "Age": ["False", "True"]},
+    hidden="Mood",
+)
 
 
 def test_a_record_by_hand():

@@ -16,20 +16,36 @@ from dowise.problem.record import RecordBatch
 from dowise.problem.tables import EXPORT_COLUMNS, MAX_EXPLAINED, BadRow, export_name, sources_of
 
 WARD = Problem(
-    "Age -> Dose -> Recovery; Age -> Recovery; Diet -> Dose", "Recovery", "Age",
+    "Age -> Dose -> Recovery; Age -> Recovery; Diet -> Dose",
+    "Recovery",
+    "Age",
     domains={"Dose": ["low", "high"], "Age": ["False", "True"]},
     reward_values={"bad": -10, "fair": 0, "good": 30},
-)  # fmt: skip
+)
 ODD_NAMES = Problem("status -> arm -> status_ -> Y; id_", "Y", "status")
 PLAIN = Problem("X -> Y; Z -> Y", "Y")
 
-ARMS = ("do()", "do(Dose=low)", "do(Dose=high, Diet=1)", "do(Diet=0)", None, float("nan"), "",
-        "Dose=low", "do(Age=True)", "do(Dose=most)", "do(Does=low)", "do(Recovery=good)",
-        3)  # fmt: skip
+ARMS = (
+    "do()",
+    "do(Dose=low)",
+    "do(Dose=high, Diet=1)",
+    "do(Diet=0)",
+    None,
+    float("nan"),
+    "",
+    "Dose=low",
+    "do(Age=True)",
+    "do(Dose=most)",
+    "do(Does=low)",
+    "do(Recovery=good)",
+    3,
+)
 VALUES = {
-    "Age": (True, 0, "True", None, "old", 2.5), "Dose": ("low", "high", None, "hihg", np.int64(1)),
-    "Diet": (0, 1.0, "1", "0", None, float("nan"), 7), "Recovery": ("good", "bad", None, "so-so"),
-}  # fmt: skip
+    "Age": (True, 0, "True", None, "old", 2.5),
+    "Dose": ("low", "high", None, "hihg", np.int64(1)),
+    "Diet": (0, 1.0, "1", "0", None, float("nan"), 7),
+    "Recovery": ("good", "bad", None, "so-so"),
+}
 
 
 def check_row_by_row(problem, frame):
@@ -165,13 +181,22 @@ def test_columns_of_an_export_are_mapped_back(problem):
 
 def test_values_of_an_export_are_those_of_the_variables():
     frame = {name: ["?"] for name in EXPORT_COLUMNS} | {
-        "arm": ["do(arm=1)"], "status_": [1], "arm_": [None], "status__": [0], "Y": [1],
-        "id__": [None], "status": ["told"],
-    }  # fmt: skip
+        "arm": ["do(arm=1)"],
+        "status_": [1],
+        "arm_": [None],
+        "status__": [0],
+        "Y": [1],
+        "id__": [None],
+        "status": ["told"],
+    }
     batch = ODD_NAMES.records(frame)
     assert dict(zip(ODD_NAMES.graph.variables, batch.codes[:, 0].tolist(), strict=True)) == {
-        "Y": 1, "arm": 1, "id_": -1, "status": 1, "status_": 0,
-    }  # fmt: skip
+        "Y": 1,
+        "arm": 1,
+        "id_": -1,
+        "status": 1,
+        "status_": 0,
+    }
     assert batch.was_set[:, 0].tolist() == [name == "arm" for name in ODD_NAMES.graph.variables]
 
 

@@ -16,9 +16,11 @@ from dowise.problem import tables
 from dowise.problem.tables import parse_csv, read_records, read_table
 
 PROBLEM = Problem(
-    "X -> Y; Z -> X; Z -> Y", "Y", non_manipulable="Z",
+    "X -> Y; Z -> X; Z -> Y",
+    "Y",
+    non_manipulable="Z",
     domains={"Z": ["NA", "1.0", "a\nb", "c"]},
-)  # fmt: skip
+)
 
 
 def parse_cell_by_cell(problem, text):
@@ -48,9 +50,34 @@ def parse_cell(problem, name, cell):
     return cell or None
 
 
-PIECES = ["0", "1", "NA", "1.0", "0.", "-1.0", "x", '"', '""', ",", ",", "\n", "\n", "\r\n",
-          "\r", " ", "\t", "\x0b", "\u2028", "\x85", "\ufeff", '"a\nb"', '" 1"', '"1,0"', "do()",
-          "é"]  # fmt: skip
+PIECES = [
+    "0",
+    "1",
+    "NA",
+    "1.0",
+    "0.",
+    "-1.0",
+    "x",
+    '"',
+    '""',
+    ",",
+    ",",
+    "\n",
+    "\n",
+    "\r\n",
+    "\r",
+    " ",
+    "\t",
+    "\x0b",
+    "\u2028",
+    "\x85",
+    "\ufeff",
+    '"a\nb"',
+    '" 1"',
+    '"1,0"',
+    "do()",
+    "é",
+]
 
 
 @given(

@@ -28,17 +28,44 @@ PARSERS = {
     ),
     "bif": (
         parse_bif,
-        ["network n {}", "variable", "A", "{", "}", "type discrete [ 2 ] { a, b };", "probability",
-         "(", ")", "|", "table", "0.5,", "0.5;", "default", "9" * 5000],
+        [
+            "network n {}",
+            "variable",
+            "A",
+            "{",
+            "}",
+            "type discrete [ 2 ] { a, b };",
+            "probability",
+            "(",
+            ")",
+            "|",
+            "table",
+            "0.5,",
+            "0.5;",
+            "default",
+            "9" * 5000,
+        ],
     ),
     "do": (Intervention.parse, ["do(", ")", "X", "=", "1", ",", '"', " ", "\\"]),
     "toml": (
         parse_problem,
-        ['graph = "A -> B"\n', 'reward = "B"\n', "context = ", '["A"]', "[[1]]", "[domains]\n",
-         "A = 1\n", "[reward_values]\n", '"0" = 1e999\n', "minimise = true\n", "arms = ",
-         '["do(A=1)"]', "\n"],
+        [
+            'graph = "A -> B"\n',
+            'reward = "B"\n',
+            "context = ",
+            '["A"]',
+            "[[1]]",
+            "[domains]\n",
+            "A = 1\n",
+            "[reward_values]\n",
+            '"0" = 1e999\n',
+            "minimise = true\n",
+            "arms = ",
+            '["do(A=1)"]',
+            "\n",
+        ],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("parser", PARSERS)

@@ -66,9 +66,11 @@ class Window:
     def __init__(self, browser, served, script=True, width=WIDE, **options):
         self.served, self.problems, self.expected = served, [], []
         self.context = browser.new_context(
-            java_script_enabled=script, base_url=served.address,
-            viewport={"width": width, "height": 900}, **options,
-        )  # fmt: skip
+            java_script_enabled=script,
+            base_url=served.address,
+            viewport={"width": width, "height": 900},
+            **options,
+        )
         self.context.set_default_timeout(TIMEOUT)
         self.context.add_init_script(_REPORT_POLICY_VIOLATIONS)
         self.context.on("console", self._record_message)

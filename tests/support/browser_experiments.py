@@ -21,8 +21,11 @@ OUTCOME = "<img src=x onerror=hacked=1>"
 LABELS = ["<script>window.hacked=1</script>", "\"quoted\" & 'so'", "低い", "🏥 {{7*7}} ${7*7}"]
 HOSTILE = Problem(
     CausalGraph([(AGE, DOSE), (DOSE, OUTCOME), (AGE, OUTCOME), (HIDDEN, OUTCOME), (HIDDEN, DOSE)]),
-    OUTCOME, AGE, HIDDEN, domains={DOSE: LABELS, AGE: ["<svg/onload=hacked=1>", "老"]},
-)  # fmt: skip
+    OUTCOME,
+    AGE,
+    HIDDEN,
+    domains={DOSE: LABELS, AGE: ["<svg/onload=hacked=1>", "老"]},
+)
 HOSTILE_NAME = '<script>window.hacked=1</script> "病棟" 🏥'
 
 

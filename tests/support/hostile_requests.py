@@ -92,30 +92,59 @@ BODIES = [
     ask("an id that is too long", {"context": {"C": 1}}, headers={"Idempotency-Key": "x" * 5000}),
     ask("a body that is too large", b" " * 1_100_000, (413,)),
     Hostile("10,000 contexts", f"{API}/ask-many", json.dumps({"contexts": [{}] * 10_000}).encode()),
-    Hostile("1,000 contexts with 1,000 arms each", f"{API}/ask-many",
-            json.dumps({"contexts": [{"C": 1}] * 1000, "allowed": ["do(X1=0)"] * 1000}).encode()),
+    Hostile(
+        "1,000 contexts with 1,000 arms each",
+        f"{API}/ask-many",
+        json.dumps({"contexts": [{"C": 1}] * 1000, "allowed": ["do(X1=0)"] * 1000}).encode(),
+    ),
     Hostile("no contexts", f"{API}/ask-many", b'{"contexts": []}'),
-    Hostile("XML", f"{API}/ask", b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>',
-            kind="application/xml", statuses=(415, 422)),
+    Hostile(
+        "XML",
+        f"{API}/ask",
+        b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>',
+        kind="application/xml",
+        statuses=(415, 422),
+    ),
     Hostile("a form instead of JSON", f"{API}/ask", b"context=1", kind=FORM, statuses=(415, 422)),
-    Hostile("JSON as plain text, as from other sites", f"{API}/ask", b'{"context": {"C": 1}}',
-            kind="text/plain", statuses=(415, 422)),
-    Hostile("gzip", f"{API}/ask", b"\x1f\x8b\x08" + b"\0" * 100,
-            headers={"Content-Encoding": "gzip"}, statuses=(400, 422)),
+    Hostile(
+        "JSON as plain text, as from other sites",
+        f"{API}/ask",
+        b'{"context": {"C": 1}}',
+        kind="text/plain",
+        statuses=(415, 422),
+    ),
+    Hostile(
+        "gzip",
+        f"{API}/ask",
+        b"\x1f\x8b\x08" + b"\0" * 100,
+        headers={"Content-Encoding": "gzip"},
+        statuses=(400, 422),
+    ),
     Hostile("a tell of the wrong type", f"{API}/tell/1", b'{"values": 7}'),
     Hostile("a tell of NaN", f"{API}/tell/999", b'{"values": {"Y": NaN}}', (404, 422)),
-    Hostile("a reason of a megabyte", f"{API}/withdraw/1",
-            json.dumps({"reason": "x" * 900_000}).encode()),
+    Hostile(
+        "a reason of a megabyte",
+        f"{API}/withdraw/1",
+        json.dumps({"reason": "x" * 900_000}).encode(),
+    ),
     Hostile("a lone surrogate as a reason", f"{API}/withdraw/1", b'{"reason": "\\ud800"}'),
     Hostile("records that are not rows", f"{API}/import", b'{"records": [1, 2]}'),
     Hostile("records of NaN and lists", f"{API}/import", b'{"records": [{"Y": NaN, "X1": [1]}]}'),
-    Hostile("a lone surrogate in records", f"{API}/import",
-            b'{"records": [{"\\ud800": "\\udc00"}]}'),
-    Hostile("a source that is a path, and an unknown column",
-            f"{API}/import", json.dumps({"records": [{"a": 1}], "source": f"/{MARK}"}).encode()),
-    Hostile("a million empty rows", f"{API}/import",
-            b'{"records": [' + b"{}," * 1_000_000 + b"{}]}", (200, 422)),
-]  # fmt: skip
+    Hostile(
+        "a lone surrogate in records", f"{API}/import", b'{"records": [{"\\ud800": "\\udc00"}]}'
+    ),
+    Hostile(
+        "a source that is a path, and an unknown column",
+        f"{API}/import",
+        json.dumps({"records": [{"a": 1}], "source": f"/{MARK}"}).encode(),
+    ),
+    Hostile(
+        "a million empty rows",
+        f"{API}/import",
+        b'{"records": [' + b"{}," * 1_000_000 + b"{}]}",
+        (200, 422),
+    ),
+]
 
 NAMED = [
     create("a graph in a file", f'graph_file = "/{MARK}.dot"\nreward = "Y"', message="graph_file"),
@@ -135,46 +164,89 @@ NAMED = [
     create("TOML that nests", "a = " + "[" * 50_000),
     create("TOML with a number of 100,000 digits", "a = " + "9" * 100_000),
     create("a problem that is too long", "#" * 300_000),
-    create("a graph of 20,000 variables",
-           'graph = "' + "; ".join(f"V{i} -> Y" for i in range(20_000)) + '"\nreward = "Y"'),
-    create("tables of 10^12 rows", 'graph = "' + "; ".join(f"V{i} -> Y" for i in range(40))
-           + '"\nreward = "Y"'),
+    create(
+        "a graph of 20,000 variables",
+        'graph = "' + "; ".join(f"V{i} -> Y" for i in range(20_000)) + '"\nreward = "Y"',
+    ),
+    create(
+        "tables of 10^12 rows",
+        'graph = "' + "; ".join(f"V{i} -> Y" for i in range(40)) + '"\nreward = "Y"',
+    ),
     create("a seed of 100 digits", seed="9" * 100),
     create("a name that would end a header", called='x"\r\nSet-Cookie: a=b'),
     create("a name of a lone surrogate", called="\ud800"),
-    Hostile("another policy to import", f"{API}/revise",
-            json.dumps({"policy": f"{MARK}:Class", "reason": "x"}).encode()),
-    Hostile("another problem with a file", f"{API}/revise",
-            json.dumps({"problem": f'graph_file = "/{MARK}"\nreward = "Y"',
-                        "reason": "x"}).encode()),
-    Hostile("a policy to evaluate that would be imported", f"{API}/evaluate",
-            json.dumps({"policy": f"{MARK}:Class"}).encode()),
-    Hostile("an arm to evaluate that is a module", f"{API}/evaluate",
-            json.dumps({"policy": f" do({MARK}:Class)"}).encode()),
-    Hostile("options to evaluate with a file", f"{API}/evaluate",
-            json.dumps({"policy": "ids", "options": {"prior": f"/{MARK}"}}).encode()),
-    Hostile("options 300 deep", f"{API}/evaluate",
-            b'{"policy": "ids", "options": {"samples": ' + b'{"a":' * 300 + b"1" + b"}" * 302),
-    Hostile("options of infinity", f"{API}/evaluate",
-            b'{"policy": "ids", "options": {"samples": Infinity}}'),
-    Hostile("options of a lone surrogate", f"{API}/evaluate",
-            b'{"policy": "ids", "options": {"\\ud800": "\\ud800"}}'),
-    Hostile("a billion samples", f"{API}/evaluate",
-            b'{"policy": "ids", "options": {"samples": 1000000000000}}'),
-    Hostile("a preview with a file", "/api/preview",
-            json.dumps({"problem": f'graph_file = "/{MARK}"\nreward = "Y"'}).encode()),
-    Hostile("an endless rehearsal", "/api/rehearse",
-            json.dumps({"problem": GRAPH, "horizon": 10**12, "worlds": 10**9}).encode()),
-    Hostile("a rehearsal of a module", "/api/rehearse",
-            json.dumps({"problem": GRAPH, "horizon": 2, "policy": f"{MARK}:Class"}).encode()),
-    Hostile("a rehearsal with an endless tolerance", "/api/rehearse",
-            b'{"problem": "' + GRAPH.encode("unicode_escape").replace(b'"', b'\\"')
-            + b'", "horizon": 2, "tolerance": Infinity}'),
+    Hostile(
+        "another policy to import",
+        f"{API}/revise",
+        json.dumps({"policy": f"{MARK}:Class", "reason": "x"}).encode(),
+    ),
+    Hostile(
+        "another problem with a file",
+        f"{API}/revise",
+        json.dumps({"problem": f'graph_file = "/{MARK}"\nreward = "Y"', "reason": "x"}).encode(),
+    ),
+    Hostile(
+        "a policy to evaluate that would be imported",
+        f"{API}/evaluate",
+        json.dumps({"policy": f"{MARK}:Class"}).encode(),
+    ),
+    Hostile(
+        "an arm to evaluate that is a module",
+        f"{API}/evaluate",
+        json.dumps({"policy": f" do({MARK}:Class)"}).encode(),
+    ),
+    Hostile(
+        "options to evaluate with a file",
+        f"{API}/evaluate",
+        json.dumps({"policy": "ids", "options": {"prior": f"/{MARK}"}}).encode(),
+    ),
+    Hostile(
+        "options 300 deep",
+        f"{API}/evaluate",
+        b'{"policy": "ids", "options": {"samples": ' + b'{"a":' * 300 + b"1" + b"}" * 302,
+    ),
+    Hostile(
+        "options of infinity",
+        f"{API}/evaluate",
+        b'{"policy": "ids", "options": {"samples": Infinity}}',
+    ),
+    Hostile(
+        "options of a lone surrogate",
+        f"{API}/evaluate",
+        b'{"policy": "ids", "options": {"\\ud800": "\\ud800"}}',
+    ),
+    Hostile(
+        "a billion samples",
+        f"{API}/evaluate",
+        b'{"policy": "ids", "options": {"samples": 1000000000000}}',
+    ),
+    Hostile(
+        "a preview with a file",
+        "/api/preview",
+        json.dumps({"problem": f'graph_file = "/{MARK}"\nreward = "Y"'}).encode(),
+    ),
+    Hostile(
+        "an endless rehearsal",
+        "/api/rehearse",
+        json.dumps({"problem": GRAPH, "horizon": 10**12, "worlds": 10**9}).encode(),
+    ),
+    Hostile(
+        "a rehearsal of a module",
+        "/api/rehearse",
+        json.dumps({"problem": GRAPH, "horizon": 2, "policy": f"{MARK}:Class"}).encode(),
+    ),
+    Hostile(
+        "a rehearsal with an endless tolerance",
+        "/api/rehearse",
+        b'{"problem": "'
+        + GRAPH.encode("unicode_escape").replace(b'"', b'\\"')
+        + b'", "horizon": 2, "tolerance": Infinity}',
+    ),
     Hostile("a token with an unknown role", "/api/tokens", b'{"role": "root", "name": "x"}'),
     Hostile("a token of a lone surrogate", "/api/tokens", b'{"role": "read", "name": "\\ud800"}'),
     Hostile("a token whose name ends a line", "/api/tokens", b'{"role": "read", "name": "a\\nb"}'),
     Hostile("an endless token", "/api/tokens", b'{"role": "read", "name": "x", "days": 1e999}'),
-]  # fmt: skip
+]
 
 PATHS = [
     get("an experiment above", "/api/experiments/..%2f..%2fetc%2fpasswd"),
@@ -221,9 +293,14 @@ PATHS = [
     get_raw("80,000 letters", "/" + "a" * 80_000, (400, 404, 414, 431)),
     Hostile("an unknown method", "/api/me", method="FROBNICATE", statuses=(405,)),
     Hostile("a trace", "/api/me", method="TRACE", statuses=(405,)),
-    Hostile("options of another site", "/api/me", method="OPTIONS", statuses=(403, 405),
-            headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}),
-]  # fmt: skip
+    Hostile(
+        "options of another site",
+        "/api/me",
+        method="OPTIONS",
+        statuses=(403, 405),
+        headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"},
+    ),
+]
 
 
 def _multipart(charset, value):
@@ -235,16 +312,33 @@ def _multipart(charset, value):
 
 
 FORMS = [
-    *(_multipart(charset, b"\\ud800\xff") for charset in
-      ("undefined", "idna", "unicode_escape", "utf-7", "rot13", "base64", "zlib", "x" * 500)),
+    *(
+        _multipart(charset, b"\\ud800\xff")
+        for charset in (
+            "undefined",
+            "idna",
+            "unicode_escape",
+            "utf-7",
+            "rot13",
+            "base64",
+            "zlib",
+            "x" * 500,
+        )
+    ),
     Hostile("a form without a boundary", "/login", b"x", (415,), kind="multipart/form-data"),
-    Hostile("a file where a text belongs", "/login",
-            b'--x\r\nContent-Disposition: form-data; name="secret"; filename="/etc/passwd"\r\n\r\n'
-            b"a\r\n--x--\r\n", (415,), kind="multipart/form-data; boundary=x"),
+    Hostile(
+        "a file where a text belongs",
+        "/login",
+        b'--x\r\nContent-Disposition: form-data; name="secret"; filename="/etc/passwd"\r\n\r\n'
+        b"a\r\n--x--\r\n",
+        (415,),
+        kind="multipart/form-data; boundary=x",
+    ),
     Hostile("20,000 fields", "/login", b"a=1&" * 20_000, (400, 403, 422), kind=FORM),
-    Hostile("a secret of 900,000 letters", "/login", b"secret=" + b"a" * 900_000, (403, 422),
-            kind=FORM),
+    Hostile(
+        "a secret of 900,000 letters", "/login", b"secret=" + b"a" * 900_000, (403, 422), kind=FORM
+    ),
     Hostile("a secret of half characters", "/login", b"secret=%ed%a0%80", (403, 422), kind=FORM),
-]  # fmt: skip
+]
 
 CORPUS = BODIES + NAMED + PATHS + FORMS

@@ -22,10 +22,12 @@ def costly_problem(worth=TWO, minimise=False, costs=COSTS, arms="minimal", graph
 
 
 def costs_of_arms(problem):
-    return np.array([
-        problem.costs.get(str(arm), sum(problem.costs.get(name, 0) for name in arm))
-        for arm in problem.arms
-    ])  # fmt: skip
+    return np.array(
+        [
+            problem.costs.get(str(arm), sum(problem.costs.get(name, 0) for name in arm))
+            for arm in problem.arms
+        ]
+    )
 
 
 def net_rewards(problem, distributions):

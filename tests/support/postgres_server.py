@@ -46,9 +46,14 @@ class PostgresServer:
 
     def connect(self, database="postgres"):
         return psycopg.connect(
-            host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, dbname=database,
-            autocommit=True, connect_timeout=5,
-        )  # fmt: skip
+            host="127.0.0.1",
+            port=self.port,
+            user=USER,
+            password=PASSWORD,
+            dbname=database,
+            autocommit=True,
+            connect_timeout=5,
+        )
 
     def new_database(self):
         """Create an empty database, and return its name."""
@@ -66,24 +71,43 @@ class PostgresServer:
                 os.chown(path, user["user"], user["group"])
         subprocess.run(
             [
-                self.programs / "initdb", "-D", self.folder / "data", "-U", USER, "--no-sync",
-                "--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--locale=C",
+                self.programs / "initdb",
+                "-D",
+                self.folder / "data",
+                "-U",
+                USER,
+                "--no-sync",
+                "--auth=scram-sha-256",
+                f"--pwfile={password}",
+                "--encoding=UTF8",
+                "--locale=C",
             ],
-            check=True, capture_output=True, cwd=self.folder, **user,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+            cwd=self.folder,
+            **user,
+        )
 
     def start(self):
         settings = {
-            "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "",
-            "fsync": "on", "shared_buffers": "16MB", "max_connections": 100,
-        }  # fmt: skip
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": "",
+            "fsync": "on",
+            "shared_buffers": "16MB",
+            "max_connections": 100,
+        }
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [self.programs / "postgres", "-D", self.folder / "data", *options],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
-                start_new_session=True, **_other_user(),
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+                **_other_user(),
+            )
         deadline = time.monotonic() + 30
         while True:
             try:

@@ -223,10 +223,19 @@ class Model:
     def decisions(self):
         """Return every decision as a tuple."""
         return [
-            (number, case.status, case.context, case.asked, case.values, case.played,
-             case.unrelated, case.restricted, case.request)
+            (
+                number,
+                case.status,
+                case.context,
+                case.asked,
+                case.values,
+                case.played,
+                case.unrelated,
+                case.restricted,
+                case.request,
+            )
             for number, case in self.cases.items()
-        ]  # fmt: skip
+        ]
 
     def belief(self):
         problem, _, learn_restricted = self.plan
@@ -250,10 +259,16 @@ class Model:
 def decision_tuple(case):
     """Return a case of an experiment as a tuple of the model."""
     return (
-        case.id, case.status, case.context, dict(case.asked), case.values,
-        None if case.played is None else dict(case.played), case.is_unrelated, case.is_restricted,
+        case.id,
+        case.status,
+        case.context,
+        dict(case.asked),
+        case.values,
+        None if case.played is None else dict(case.played),
+        case.is_unrelated,
+        case.is_restricted,
         case.request_id,
-    )  # fmt: skip
+    )
 
 
 def _sets_all(arm, ban):

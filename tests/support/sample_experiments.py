@@ -11,19 +11,30 @@ from support.played_experiments import play
 
 WARD = Problem(CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Y"), "Y", "C", "Z", arms="all")
 ODD = Problem(
-    CausalGraph.parse('"body mass" -> "a, b" -> "=Y"; "body mass" -> "=Y"'), "=Y", "body mass",
-    domains={"a, b": ['say "no"', "ja, gern", "é"]}, reward_values={"0": -1e-7, "1": 1e9 / 3},
-)  # fmt: skip
+    CausalGraph.parse('"body mass" -> "a, b" -> "=Y"; "body mass" -> "=Y"'),
+    "=Y",
+    "body mass",
+    domains={"a, b": ['say "no"', "ja, gern", "é"]},
+    reward_values={"0": -1e-7, "1": 1e9 / 3},
+)
 """Names and labels that must be quoted in the texts of arms, and rewards of odd sizes."""
 PRICED = Problem(
-    CausalGraph.parse("X -> Y; W -> Y"), "Y", reward_values={"0": 10.0, "1": 60.0}, minimise=True,
-    costs={"X": 0.1, "do(W=1)": 3.0}, forbidden=["do(W=0)"], arms="all",
-)  # fmt: skip
+    CausalGraph.parse("X -> Y; W -> Y"),
+    "Y",
+    reward_values={"0": 10.0, "1": 60.0},
+    minimise=True,
+    costs={"X": 0.1, "do(W=1)": 3.0},
+    forbidden=["do(W=0)"],
+    arms="all",
+)
 DOUBTFUL = Problem(CausalGraph.parse("Z -> X -> Y; Z ?-> Y; X <-> Y"), "Y", non_manipulable="Z")
 LARGE = Problem(
     CausalGraph.parse("; ".join(f"Z{i:02d} -> Y" for i in range(24)) + "; C -> Y; X -> Y"),
-    "Y", "C", [f"Z{i:02d}" for i in range(24)], reward_values={"0": 0.0, "1": 8.0},
-)  # fmt: skip
+    "Y",
+    "C",
+    [f"Z{i:02d}" for i in range(24)],
+    reward_values={"0": 0.0, "1": 8.0},
+)
 
 
 def create(storage, name, problem, policy="ids", options=None, seed=7):

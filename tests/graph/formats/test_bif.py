@@ -97,10 +97,32 @@ def test_only_rounded_rows_are_normalised():
     assert unchanged.cpts["Y"].tolist() == exact
 
 
-NAMES = st.sampled_from([
-    "a b", 'say "x"', "\\", "größe", "<5", "12+", "Asy/Patch", "//x", "a/*b", "0.5", "-", "|", ",",
-    "table", "default", "property", "variable", "network", "type", "two\nlines", "{", "'",
-])  # fmt: skip
+NAMES = st.sampled_from(
+    [
+        "a b",
+        'say "x"',
+        "\\",
+        "größe",
+        "<5",
+        "12+",
+        "Asy/Patch",
+        "//x",
+        "a/*b",
+        "0.5",
+        "-",
+        "|",
+        ",",
+        "table",
+        "default",
+        "property",
+        "variable",
+        "network",
+        "type",
+        "two\nlines",
+        "{",
+        "'",
+    ]
+)
 
 
 @st.composite
