@@ -36,6 +36,8 @@ class CacheEntry:
 
     view: StateView
     ticket: Ticket | None
+    newest_awaited: StateView
+    """Newest view of the requests that wait for the end of this computation."""
     task: asyncio.Task[Any] = field(init=False)
 
     @property
@@ -51,16 +53,7 @@ class ResultCache:
         self.waiting: Counter[int] = Counter()
         self._limiter = limiter
         self._jobs: OrderedDict[Key, CacheEntry] = OrderedDict()
-        self._awaited: dict[Key, StateView] = {}
         self._short_jobs = asyncio.Semaphore(MAX_SHORT_JOBS)
-
-    def keys(self) -> list[Key]:
-        """Return the keys of all jobs, the most recently used last."""
-        return [*self._jobs]
-
-    def unfinished(self) -> list[Key]:
-        """Return the keys of the jobs in progress."""
-        return [key for key, job in self._jobs.items() if not job.task.done()]
 
     async def get(
         self,
@@ -90,18 +83,21 @@ class ResultCache:
         is_exact
             True if the result must be of this very view, because a page shows others of it.
         """
-        whole, has_waited = (view.name, key), False
+        full_key = (view.name, key)
+        newest = view  # or a newer one, so that one computation serves all who wait
+        may_be_later = False
         while True:
-            job = self._jobs.get(whole)
-            if job is not None and self._serves(job, view, has_waited and not is_exact):
-                self._jobs.move_to_end(whole)
+            job = self._jobs.get(full_key)
+            if job is not None and self._serves(job, view, may_be_later):
+                self._jobs.move_to_end(full_key)
                 if job.task.done():
                     return job.view, job.task.result()
             elif job is None or job.task.done():
-                job = self._start(whole, view, compute, principal, is_long, is_exact)
+                job = self._start(full_key, newest, compute, principal, is_long)
                 return job.view, await asyncio.shield(job.task)
-            await self._wait(whole, job, view, principal)
-            has_waited = True
+            await self._wait(job, view, principal)
+            if not is_exact:
+                newest, may_be_later = _newer(view, job.newest_awaited), True
 
     @staticmethod
     def _serves(job: CacheEntry, view: StateView, may_be_later: bool) -> bool:
@@ -113,38 +109,35 @@ class ResultCache:
 
     def _start(
         self,
-        whole: Key,
+        full_key: Key,
         view: StateView,
         compute: Compute,
         principal: int,
         is_long: bool,
-        is_exact: bool,
     ) -> CacheEntry:
         ticket = self._limiter.enqueue(principal) if is_long else None
-        awaited = self._awaited.pop(whole, view)
-        if not is_exact and awaited.head.number > view.head.number:
-            view = awaited  # so that one computation serves all who wait
-        job = self._jobs[whole] = CacheEntry(view, ticket)
-        self._jobs.move_to_end(whole)
-        job.task = asyncio.create_task(self._run(whole, job, compute))
-        finished = [key for key, other in self._jobs.items() if key != whole and other.task.done()]
+        job = self._jobs[full_key] = CacheEntry(view, ticket, newest_awaited=view)
+        self._jobs.move_to_end(full_key)
+        job.task = asyncio.create_task(self._run(full_key, job, compute))
+        finished = [
+            key for key, other in self._jobs.items() if key != full_key and other.task.done()
+        ]
         for old in finished[: max(len(self._jobs) - MAX_RESULTS, 0)]:
             del self._jobs[old]
         return job
 
-    async def _run(self, whole: Key, job: CacheEntry, compute: Compute) -> Any:
+    async def _run(self, full_key: Key, job: CacheEntry, compute: Compute) -> Any:
         try:
             async with self._short_jobs if job.ticket is None else job.ticket:
                 return await run_in_threadpool(compute, job.view)
         except BaseException:
-            if self._jobs.get(whole) is job:
-                del self._jobs[whole]
+            if self._jobs.get(full_key) is job:
+                del self._jobs[full_key]
             raise
 
-    async def _wait(self, whole: Key, job: CacheEntry, view: StateView, principal: int) -> None:
-        """Wait for the end of a job, whatever comes of it."""
-        newest = self._awaited.get(whole, view)
-        self._awaited[whole] = view if view.head.number >= newest.head.number else newest
+    async def _wait(self, job: CacheEntry, view: StateView, principal: int) -> None:
+        """Wait until a job has ended, successfully or not."""
+        job.newest_awaited = _newer(job.newest_awaited, view)
         with self._counted(principal):
             if job.ticket is not None:
                 job.ticket.join(principal)
@@ -169,3 +162,7 @@ class ResultCache:
             self.waiting[principal] -= 1
             if not self.waiting[principal]:
                 del self.waiting[principal]
+
+
+def _newer(view: StateView, other: StateView) -> StateView:
+    return other if other.head.number > view.head.number else view

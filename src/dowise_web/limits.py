@@ -33,13 +33,12 @@ class TokenBucket:
             tokens, since = self._buckets.get(key, (self._burst, time.monotonic()))
             now = time.monotonic()
             tokens = min(self._burst, tokens + (now - since) * self._rate)
-            if tokens < 1:
-                return (1 - tokens) / self._rate
-            self._buckets[key] = (tokens - 1, now)
+            is_refused = tokens < 1
+            self._buckets[key] = (tokens if is_refused else tokens - 1, now)
             self._buckets.move_to_end(key)
             while len(self._buckets) > MAX_BUCKETS:
                 self._buckets.popitem(last=False)
-            return 0.0
+            return (1 - tokens) / self._rate if is_refused else 0.0
 
 
 class Ticket:
@@ -56,7 +55,7 @@ class Ticket:
         self._limiter = limiter
 
     def join(self, principal: int) -> None:
-        """Let another principal wait for this job, and lend it a slot."""
+        """Let another principal wait for this job, so that its slot can be used."""
         self.principals.add(principal)
         self._limiter.start_next()
 

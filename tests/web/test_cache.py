@@ -1,10 +1,12 @@
 """The result cache: sharing, failures, freshness, and jobs that wait for a slot."""
 
 import asyncio
+import gc
 import threading
-from types import SimpleNamespace
+import weakref
 
 import pytest
+from support.result_cache import cached_keys, unfinished_keys
 
 from dowise.errors import UnavailableError
 from dowise.experiment import Head
@@ -14,9 +16,11 @@ from dowise_web.errors import RefusedError
 from dowise_web.limits import FairLimiter
 
 
-def view_at(number):
-    """Return a stub of the view of an experiment with this number of events."""
-    return SimpleNamespace(name="ward", head=Head(number, f"{number:064x}"))
+class ViewStub:
+    """Stands for the view of an experiment with a number of events."""
+
+    def __init__(self, number):
+        self.name, self.head = "ward", Head(number, f"{number:064x}")
 
 
 async def settle():
@@ -49,20 +53,20 @@ class PausedComputation:
 def test_requests_for_the_same_view_share_one_computation():
     async def test(results):
         held = PausedComputation()
-        tasks = [asyncio.create_task(results.get(view_at(3), "x", held, i)) for i in range(5)]
+        tasks = [asyncio.create_task(results.get(ViewStub(3), "x", held, i)) for i in range(5)]
         await settle()
         assert len(held.heads) == 1 and results.waiting.total() == 4
         held.may_end.set()
         assert [result for _, result in await asyncio.gather(*tasks)] == [3] * 5
-        assert (await results.get(view_at(3), "x", held, 1))[1] == 3 and len(held.heads) == 1
+        assert (await results.get(ViewStub(3), "x", held, 1))[1] == 3 and len(held.heads) == 1
 
     run(test)
 
 
 def test_a_later_view_is_computed_again():
     async def test(results):
-        await results.get(view_at(3), "x", lambda view: view.head.number, 1)
-        view, result = await results.get(view_at(4), "x", lambda view: view.head.number, 1)
+        await results.get(ViewStub(3), "x", lambda view: view.head.number, 1)
+        view, result = await results.get(ViewStub(4), "x", lambda view: view.head.number, 1)
         assert view.head.number == result == 4
 
     run(test)
@@ -71,9 +75,9 @@ def test_a_later_view_is_computed_again():
 def test_waiting_requests_share_a_computation_of_the_newest_view():
     async def test(results):
         held = PausedComputation()
-        first = asyncio.create_task(results.get(view_at(1), "x", held, 1))
+        first = asyncio.create_task(results.get(ViewStub(1), "x", held, 1))
         await settle()
-        others = [asyncio.create_task(results.get(view_at(n), "x", held, 1)) for n in (2, 4, 3)]
+        others = [asyncio.create_task(results.get(ViewStub(n), "x", held, 1)) for n in (2, 4, 3)]
         await settle()
         held.may_end.set()
         assert (await first)[1] == 1
@@ -86,9 +90,9 @@ def test_waiting_requests_share_a_computation_of_the_newest_view():
 def test_an_exact_result_belongs_to_the_requested_view():
     async def test(results):
         held = PausedComputation()
-        first = asyncio.create_task(results.get(view_at(5), "x", held, 1))
+        first = asyncio.create_task(results.get(ViewStub(5), "x", held, 1))
         await settle()
-        exact = asyncio.create_task(results.get(view_at(4), "x", held, 1, is_exact=True))
+        exact = asyncio.create_task(results.get(ViewStub(4), "x", held, 1, is_exact=True))
         await settle()
         held.may_end.set()
         assert (await first)[1] == 5
@@ -101,9 +105,9 @@ def test_an_exact_result_belongs_to_the_requested_view():
 def test_a_failure_is_not_cached():
     async def test(results):
         with pytest.raises(ZeroDivisionError):
-            await results.get(view_at(1), "x", lambda _: 1 / 0, 1)
-        assert not results.keys()
-        assert (await results.get(view_at(1), "x", lambda _: 1, 1))[1] == 1
+            await results.get(ViewStub(1), "x", lambda _: 1 / 0, 1)
+        assert not cached_keys(results)
+        assert (await results.get(ViewStub(1), "x", lambda _: 1, 1))[1] == 1
 
     run(test)
 
@@ -116,7 +120,7 @@ def test_short_computations_and_results_are_limited(monkeypatch):
         held, other = PausedComputation(), PausedComputation()
         other.may_end.set()
         tasks = [
-            asyncio.create_task(results.get(view_at(1), key, compute, 1))
+            asyncio.create_task(results.get(ViewStub(1), key, compute, 1))
             for key, compute in (("x", held), ("y", other))
         ]
         await settle()
@@ -124,8 +128,32 @@ def test_short_computations_and_results_are_limited(monkeypatch):
         held.may_end.set()
         await asyncio.gather(*tasks)
         for key in "abc":
-            await results.get(view_at(1), key, lambda _: 1, 1)
-        assert results.keys() == [("ward", "b"), ("ward", "c")]
+            await results.get(ViewStub(1), key, lambda _: 1, 1)
+        assert cached_keys(results) == [("ward", "b"), ("ward", "c")]
+
+    run(test)
+
+
+def test_views_of_requests_that_waited_are_released(monkeypatch):
+    monkeypatch.setattr(cache, "MAX_RESULTS", 2)
+
+    async def test(results):
+        views = weakref.WeakSet()
+        for key in range(6):
+            held = PausedComputation()
+            tasks = []
+            for number in (1, 1, 2):
+                view = ViewStub(number)
+                views.add(view)
+                tasks.append(asyncio.create_task(results.get(view, key, held, 1)))
+                del view
+            await settle()
+            tasks.pop().cancel()  # a user who leaves while the page loads
+            held.may_end.set()
+            await asyncio.gather(*tasks)
+        del held, tasks
+        gc.collect()
+        assert len(views) <= 2 * len(cached_keys(results)) == 4
 
     run(test)
 
@@ -134,12 +162,12 @@ def test_waiting_requests_are_limited_per_principal():
     async def test(results):
         held = PausedComputation()
         tasks = [
-            asyncio.create_task(results.get(view_at(1), "x", held, 7))
+            asyncio.create_task(results.get(ViewStub(1), "x", held, 7))
             for _ in range(cache.MAX_WAITING_PER_PRINCIPAL + 1)
         ]
         await settle()
         with pytest.raises(RefusedError) as refused:
-            await results.get(view_at(1), "x", held, 7)
+            await results.get(ViewStub(1), "x", held, 7)
         assert refused.value.status == 429 and refused.value.code == "too-many-requests"
         held.may_end.set()
         await asyncio.gather(*tasks)
@@ -156,12 +184,12 @@ def test_a_principal_with_a_free_slot_lends_it_to_a_shared_job():
 
     async def test(results):
         held = PausedComputation()
-        a = asyncio.create_task(results.get(view_at(1), "A", held, 1, is_long=True))
+        a = asyncio.create_task(results.get(ViewStub(1), "A", held, 1, is_long=True))
         await settle()
-        first = asyncio.create_task(results.get(view_at(1), "B", lambda _: "B", 1, is_long=True))
+        first = asyncio.create_task(results.get(ViewStub(1), "B", lambda _: "B", 1, is_long=True))
         await settle()
         assert not first.done()
-        second = await results.get(view_at(1), "B", lambda _: "other", 2, is_long=True)
+        second = await results.get(ViewStub(1), "B", lambda _: "other", 2, is_long=True)
         assert second[1] == "B" and (await first)[1] == "B" and not a.done()
         held.may_end.set()
         assert (await a)[1] == 1
@@ -174,10 +202,10 @@ def test_a_job_without_a_slot_fails_for_all_waiting_requests(monkeypatch):
 
     async def test(results):
         held = PausedComputation()
-        a = asyncio.create_task(results.get(view_at(1), "A", held, 1, is_long=True))
+        a = asyncio.create_task(results.get(ViewStub(1), "A", held, 1, is_long=True))
         await settle()
         tasks = [
-            asyncio.create_task(results.get(view_at(1), "B", lambda _: 1, 1, is_long=True))
+            asyncio.create_task(results.get(ViewStub(1), "B", lambda _: 1, 1, is_long=True))
             for _ in range(3)
         ]
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
@@ -185,6 +213,6 @@ def test_a_job_without_a_slot_fails_for_all_waiting_requests(monkeypatch):
         assert {error.code for error in outcomes} == {"server-busy"}
         held.may_end.set()
         await a
-        assert not results.unfinished()
+        assert not unfinished_keys(results)
 
     run(test)

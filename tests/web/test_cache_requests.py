@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.processes import wait_until
+from support.result_cache import cached_keys, unfinished_keys
 
 from dowise import Experiment
 from dowise.errors import DowiseError
@@ -138,13 +139,13 @@ def test_after_a_failure_each_waiting_request_computes_its_own_result(
         return method(*args, **options)
 
     monkeypatch.setattr(StateView, name, fail)
-    results, before = ward.registry.results, ward.registry.results.keys()
+    results, before = ward.registry.results, cached_keys(ward.registry.results)
     clients = [ward.client("read") for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         try:
             answers = [threads.submit(client.get, f"{API}/{name}") for client in clients]
             assert wait_until(lambda: calls and len(results.waiting) == 3)
-            (key,) = results.unfinished()
+            (key,) = unfinished_keys(results)
         finally:
             may_continue.set()
         responses = [answer.result() for answer in answers]
@@ -152,8 +153,8 @@ def test_after_a_failure_each_waiting_request_computes_its_own_result(
     assert failures == [f"failure {n}" for n in range(1, failing + 1)]
     assert sum(r.status_code == 200 for r in responses) == 4 - failing
     if failing == 4:
-        assert results.keys() == [other for other in before if other != key]
-    assert not results.unfinished()
+        assert cached_keys(results) == [other for other in before if other != key]
+    assert not unfinished_keys(results)
 
 
 def signed_in(ward, secret):
@@ -207,11 +208,11 @@ def test_equal_contexts_share_a_result(ward, slow):
 
 def test_failed_queries_are_not_cached(ward):
     reader, results = ward.client("read"), ward.registry.results
-    before = set(results.keys())
+    before = set(cached_keys(results))
     for n in range(5):
         assert reader.get(f"{API}/variable?variable=none{n}").status_code == 404
         assert (
             reader.get(f"{API}/status", params={"context": f'{{"C": {n + 5}}}'}).status_code == 422
         )
         assert reader.get(f"{API}/explain/{n + 900}").status_code == 404
-    assert set(results.keys()) == before and not results.unfinished()
+    assert set(cached_keys(results)) == before and not unfinished_keys(results)

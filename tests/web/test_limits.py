@@ -1,4 +1,4 @@
-"""The fair limiter: few jobs run at a time, and no principal has all slots."""
+"""Rate limits of requests, and the fair limiter of long-running queries."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from dowise.errors import UnavailableError
 from dowise_web import limits
 from dowise_web.errors import RefusedError
-from dowise_web.limits import FairLimiter
+from dowise_web.limits import FairLimiter, TokenBucket
 
 
 def run(test):
@@ -89,3 +89,28 @@ def test_a_cancelled_job_leaves_the_queue():
         assert waiting not in limiter.queue
 
     run(test)
+
+
+# -- rates ----------------------------------------------------------------------------------------
+
+
+def test_a_refused_key_is_not_the_first_to_be_forgotten(monkeypatch):
+    """Otherwise the busiest key would get a full burst again."""
+    monkeypatch.setattr(limits, "MAX_BUCKETS", 2)
+    bucket = TokenBucket(rate=1e-6, burst=1)
+    assert [bucket.take("busy"), bucket.take("idle")] == [0, 0]
+    assert bucket.take("busy") > 0
+    assert bucket.take("new") == 0
+    assert bucket.take("busy") > 0
+    assert bucket.take("idle") == 0
+
+
+def test_a_refusal_does_not_delay_the_next_token(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(limits.time, "monotonic", lambda: now)
+    bucket = TokenBucket(rate=1, burst=2)
+    assert [bucket.take("key"), bucket.take("key"), bucket.take("key")] == [0, 0, 1]
+    now = 0.5
+    assert bucket.take("key") == 0.5
+    now = 1.0
+    assert [bucket.take("key"), bucket.take("key")] == [0, 1]
