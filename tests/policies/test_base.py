@@ -65,6 +65,24 @@ def test_what_is_known_does_not_depend_on_the_order_of_records(name):
     assert knowledge_of(indirect) == knowledge_of(direct)
 
 
+@pytest.mark.parametrize("floor", [0, 0.1])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_copy_learns_independently(name, floor):
+    policy, fresh = any_policy(name, floor=floor), any_policy(name, floor=floor)
+    records = random_records(policy.problem, 12)
+    learn_all(policy, records[:6])
+    before = knowledge_of(policy)
+    copied = policy.copy()
+    assert knowledge_of(copied) == before
+    context = {"C": "1"} if policy.problem.context else None
+    copied.add_pending(policy.problem.arms[0], context)
+    assert knowledge_of(policy) == before
+    copied.add_pending(policy.problem.arms[0], context, -1)
+    learn_all(copied, records[6:])
+    assert knowledge_of(policy) == before
+    assert knowledge_of(copied) == knowledge_of(learn_all(fresh, records))
+
+
 @pytest.mark.parametrize("name", LEARNING)
 def test_a_record_that_was_not_learned_can_not_be_retracted(name):
     policy = any_policy(name)

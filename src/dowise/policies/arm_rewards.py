@@ -7,7 +7,7 @@ variables, so they need no posterior and apply to every graph.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -60,8 +60,30 @@ class PendingPlays:
         plays = self._plays.get(codes)
         return np.zeros(len(self._problem.arms), dtype=np.int64) if plays is None else plays.copy()
 
+    def copy(self) -> Self:
+        """Return a copy that counts independently."""
+        copied = copy(self)
+        copied._plays = deepcopy(self._plays)
+        return copied
+
     def __bool__(self) -> bool:
         return bool(self._plays)
+
+
+class PendingPlaysMixin(Policy):
+    """Policy that counts pending plays, so as not to repeat the same arm until it learns."""
+
+    pending: PendingPlays
+
+    def add_pending(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
+        """Count plays of an arm that have no outcome yet; negative `times` take them back."""
+        self.pending.add(arm, context, times)
+
+    def copy(self) -> Self:
+        """Return a policy that learns, and counts pending plays, independently."""
+        copied = super().copy()
+        copied.pending = self.pending.copy()
+        return copied
 
 
 class RewardCounts(NamedTuple):
@@ -175,9 +197,9 @@ class ArmRewards:
 
     def copy(self) -> Self:
         """Return a copy that learns independently."""
-        twin = type(self).__new__(type(self))
-        twin.__dict__ |= self.__dict__ | {"by_context": deepcopy(self.by_context)}
-        return twin
+        copied = copy(self)
+        copied.by_context = deepcopy(self.by_context)
+        return copied
 
     def state(self) -> Mapping[str, object]:
         """Return the counts of every context."""
@@ -223,7 +245,7 @@ class ArmRewardsPolicy(Policy):
         super().__init__(problem, ArmRewards(problem) if knowledge is None else knowledge)
 
 
-class IndexPolicy(ArmRewardsPolicy):
+class IndexPolicy(PendingPlaysMixin, ArmRewardsPolicy):
     """Play the arm with the largest index, an optimistic estimate of its mean reward, net of cost.
 
     The choice is deterministic: the chosen arm has probability 1. An arm that was not played in
@@ -238,10 +260,6 @@ class IndexPolicy(ArmRewardsPolicy):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.pending = PendingPlays(problem)
-
-    def add_pending(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
-        """Count plays of an arm that have no outcome yet; negative `times` take them back."""
-        self.pending.add(arm, context, times)
 
     def index(self, plays: IntArray, totals: FloatArray) -> FloatArray:
         """Return the index of each arm before costs, infinite for one that was never played."""

@@ -573,9 +573,11 @@ class Policy:
 
         Policies whose `on_learned` changes containers in place copy those as well.
         """
-        twin = copy(self)
-        twin.knowledge = None if self.knowledge is None else self.knowledge.copy()
-        return twin
+        copied = copy(self)
+        copied.knowledge = None if self.knowledge is None else self.knowledge.copy()
+        floor_rewards = self._floor_rewards
+        copied._floor_rewards = None if floor_rewards is None else floor_rewards.copy()
+        return copied
 
     def compiled_trial(self) -> TrialLoop | None:
         """Return a function that plays a whole trial as `decide` and `observe` would, or None.

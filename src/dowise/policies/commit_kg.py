@@ -99,9 +99,9 @@ class CommitKG(BayesianPolicy):
 
     def copy(self) -> Self:
         """Return a policy that learns independently."""
-        twin = super().copy()
-        twin.visits = self.visits.copy()
-        return twin
+        copied = super().copy()
+        copied.visits = self.visits.copy()
+        return copied
 
     def state(self) -> dict[str, object]:
         """Return the posterior, the rounds, and the visits of each context."""

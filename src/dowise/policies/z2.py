@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -31,7 +31,7 @@ from dowise._core.validation import check_integer, check_number
 from dowise.errors import DowiseError
 from dowise.identification.circuit import compile_estimators
 from dowise.model import Codes
-from dowise.policies.arm_rewards import UNKNOWN_MEAN, PendingPlays
+from dowise.policies.arm_rewards import UNKNOWN_MEAN, PendingPlays, PendingPlaysMixin
 from dowise.policies.base import (
     Choice,
     Numbers,
@@ -52,7 +52,7 @@ from dowise.policies.decision import (
     sampled_reason,
 )
 from dowise.problem import Problem, Record
-from dowise.problem.problem import ArmLike, Context
+from dowise.problem.problem import Context
 from dowise.problem.record import RecordBatch
 
 
@@ -76,14 +76,12 @@ def settled_size(total: int, refresh: float) -> int:
 class BootstrapData:
     """Records of one arm in one context, by distinct values; never a dense table."""
 
-    def __init__(self, rewards: IntArray, variables: IntArray, refresh: float) -> None:
+    def __init__(self, variables: IntArray, refresh: float) -> None:
         self._variables = variables  # used by some estimator
         self._refresh = refresh
         self._kinds: dict[bytes, list[int]] = {}  # for each kind of record its numbers, rising
         self._numbers: list[int] = []  # of all records, rising
         self._sum = 0
-        self.rewards = rewards
-        """Number of records with each value of the reward; updated in place."""
         self.is_new = False
         """True if something has changed since `settle`."""
         self._size, self._last = 0, -1  # settled records: how many, and the number of the last
@@ -147,10 +145,9 @@ class BootstrapData:
             weights[:, 1:] = rng.multinomial(total, self.counts / total, size=resamples).T
         return weights
 
-    def state(self) -> dict[str, object]:
-        """Return the numbers of the records of every kind, and the rewards."""
-        kinds = {kind.hex(): numbers for kind, numbers in sorted(self._kinds.items())}
-        return {"records": kinds, "rewards": self.rewards.tolist()}
+    def state(self) -> dict[str, list[int]]:
+        """Return the numbers of the records of every kind."""
+        return {kind.hex(): numbers for kind, numbers in sorted(self._kinds.items())}
 
     def _first(self, size: int) -> tuple[IntArray, IntArray]:
         """Return the kinds of the first `size` records in order of appearance, and their counts."""
@@ -172,8 +169,7 @@ class BootstrapData:
         return self._sum.to_bytes(32, "little")
 
     def _change(self, record: Record, kind: bytes, number: int, step: int) -> None:
-        """Update counts and digest, and note whether a settled record has changed."""
-        self.rewards[record.reward] += step
+        """Update the digest, and note whether a settled record has changed."""
         word = sha256(kind + f"{record.reward} {number}".encode()).digest()
         self._sum = (self._sum + step * int.from_bytes(word, "little")) % 2**256
         self.is_new = True
@@ -240,7 +236,7 @@ class ArmRecords:
         if codes not in self.by_context:
             arms, values = len(self.problem.arms), len(self.problem.payoff.values)
             counts = np.zeros((arms, values), dtype=np.int64)
-            data = [BootstrapData(row, self._variables, self._refresh) for row in counts]
+            data = [BootstrapData(self._variables, self._refresh) for _ in counts]
             weights = [np.empty((0, 1 + self._resamples))] * arms
             self.by_context[codes] = ContextRecords(counts, data, weights)
         return self.by_context[codes]
@@ -248,10 +244,12 @@ class ArmRecords:
     def learn(self, record: Record) -> None:
         """Add one record with a new number."""
         self._of_arm(record).add(record)
+        self._count(record, 1)
 
     def retract(self, record: Record) -> None:
         """Remove one record."""
         self._of_arm(record).remove(record)
+        self._count(record, -1)
         if not self.by_context[record.context].plays().any():
             del self.by_context[record.context]
 
@@ -266,20 +264,27 @@ class ArmRecords:
             return False
         return self._of_arm(record).has(record.number)
 
+    def _count(self, record: Record, times: int) -> None:
+        arm = self.problem.arm_positions[record.arm]
+        self.by_context[record.context].counts[arm, record.reward] += times
+
     def _of_arm(self, record: Record) -> BootstrapData:
         arm = self.problem.arm_positions[record.arm]
         return self.in_context(record.context).arms[arm]
 
     def copy(self) -> Self:
         """Return a copy that learns independently."""
-        twin = type(self)(self.problem, self._variables, self._resamples, self._refresh)
-        twin.by_context = deepcopy(self.by_context)
-        return twin
+        copied = copy(self)
+        copied.by_context = deepcopy(self.by_context)
+        return copied
 
     def state(self) -> Mapping[str, object]:
         """Return the records of every context and arm."""
         return {
-            str(context): [arm.state() for arm in data.arms]
+            str(context): [
+                {"records": arm.state(), "rewards": counts.tolist()}
+                for arm, counts in zip(data.arms, data.counts, strict=True)
+            ]
             for context, data in sorted(self.by_context.items())
             if data.plays().any()
         }
@@ -436,7 +441,7 @@ class Z2ThompsonSampling(Z2Policy):
         return alpha, beta
 
 
-class Z2KLUCB(Z2Policy):
+class Z2KLUCB(PendingPlaysMixin, Z2Policy):
     """z²-kl-UCB: kl-UCB with the effective number of plays, n = θ̂(1 − θ̂)/s².
 
     Each arm is played once first. Then the index of an arm is the largest μ with
@@ -462,10 +467,6 @@ class Z2KLUCB(Z2Policy):
         super().__init__(problem, resamples, refresh, seed)
         self.c = check_number("c", c, 0)
         self.pending = PendingPlays(problem)
-
-    def add_pending(self, arm: ArmLike, context: Context = None, times: int = 1) -> None:
-        """Count plays of an arm that have no outcome yet; negative `times` take them back."""
-        self.pending.add(arm, context, times)
 
     def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
         """Choose an arm that was never played, else the one with the largest index."""
