@@ -188,7 +188,7 @@ def test_an_import_during_a_revision_is_refused(monkeypatch):
     from dowise.experiment import experiment as experiment_module
 
     experiment = new_experiment()
-    checked = experiment_module.checked_import
+    checked = experiment_module.import_payload
 
     def revise_during(*arguments):
         payload = checked(*arguments)
@@ -197,7 +197,7 @@ def test_an_import_during_a_revision_is_refused(monkeypatch):
         )
         return payload
 
-    monkeypatch.setattr(experiment_module, "checked_import", revise_during)
+    monkeypatch.setattr(experiment_module, "import_payload", revise_during)
     with raises_code("conflict", "revised"):
         experiment.import_records({"C": ["0"], "Y": ["1"]})
     assert experiment.head.number == 2

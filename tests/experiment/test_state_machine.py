@@ -17,7 +17,7 @@ from support.reference_experiment import Model, Refused, decision_tuple
 
 from dowise import CausalGraph, DowiseError, Problem
 from dowise.errors import DowiseWarning
-from dowise.experiment import journal, replay
+from dowise.experiment import replay, snapshots
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.storage import MemoryStorage, Snapshot
 from dowise.policies import registry
@@ -114,7 +114,7 @@ class CallSequences(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(journal, "FIRST_SNAPSHOT", 4)
+        self.patch.setattr(snapshots, "FIRST_SNAPSHOT", 4)
         self.patch.setattr(replay, "MIN_BATCH", 3)
         self.patch.setattr(registry, "_POLICIES", dict(registry._POLICIES))
         registry.register_policy("in-order")(OrderDependentPolicy)

@@ -13,7 +13,6 @@ from dowise._core.codec import array_from_json, float_from_json, to_json
 from dowise.belief import Belief
 from dowise.errors import DowiseError
 from dowise.experiment import wire
-from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import LiveDecision
 from dowise.experiment.audit import Audit
 from dowise.experiment.case import Case
@@ -21,8 +20,9 @@ from dowise.experiment.evaluation import Evaluation
 from dowise.experiment.event import WITHHELD, Event
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import History
-from dowise.experiment.read_model import FORMAT, IndependentArmsBelief
+from dowise.experiment.record_usage import RecordUsage
 from dowise.experiment.status import ArmSummary, Status
+from dowise.policies.independent_arms import FORMAT, IndependentArmsBelief
 from dowise.problem import Intervention
 
 pytestmark = pytest.mark.slow  # every kind of experiment

@@ -18,7 +18,7 @@ from dowise import (
     value_of_continuing,
 )
 from dowise.belief.predictive import draw_worlds
-from dowise.experiment.read_model import IndependentArmsBelief
+from dowise.policies.independent_arms import IndependentArmsBelief
 from dowise.policies.thompson import ThompsonSampling
 
 continuing = import_module("dowise.policies.value_of_continuing")  # the module

@@ -45,7 +45,7 @@ def rehash(events, start):
     for i in range(start, len(events)):
         before = events[i - 1] if i else None
         event = replace(events[i], number=i + 1)
-        events[i] = replace(event, hash=event.chained(before))
+        events[i] = replace(event, hash=event.expected_hash(before))
 
 
 def with_payload(event, **changes):

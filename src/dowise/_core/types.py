@@ -1,7 +1,8 @@
-"""Array aliases. Importing this module loads NumPy; `dowise.graph` does without it."""
+"""Aliases of types. Importing this module loads NumPy; `dowise.graph` does without it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,3 +14,6 @@ BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
 Int32Array = NDArray[np.int32]  # registers and rows inside kernels
 UInt64Array = NDArray[np.uint64]  # bit sets, and keys of counter-based random streams
+
+ShowProgress = Callable[[str, int, int], None]
+"""Function of a label, the number of finished steps and the total."""

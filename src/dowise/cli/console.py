@@ -6,7 +6,7 @@ Rich is imported inside functions, so that `dowise --help` does not load it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.segment import Segment
 
+    from dowise._core.types import ShowProgress
+
 MAX_ROWS = 40
 """Rows of a table on a terminal; --json has them all."""
 _MIN_WIDTH = 20
 _STYLES = {"plain": "", "strong": "bold", "warning": "bold red", "muted": "dim"}
 _LOG_INTERVAL = 20.0  # seconds between two lines of progress in a log
-
-ShowProgress = Callable[[str, int, int], None]
-"""Function of a label, the number of finished steps and the total."""
 
 
 def print_json(data: object) -> None:

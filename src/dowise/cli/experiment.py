@@ -275,7 +275,7 @@ def _unused_records(experiment: ExperimentBase) -> list[str]:
 def _unused_record_blocks(experiment: ExperimentBase) -> list[Block]:
     with spinner("Reading past records …"):
         lines = _unused_records(experiment)
-        is_in_vain = bool(lines) and experiment.counted().is_in_vain
+        is_in_vain = bool(lines) and experiment.counted().has_no_usable_reward
     if not lines:
         return []
     title = Heading("Of all records and decisions so far")

@@ -22,20 +22,19 @@ from dowise.client.transport import (
     unreadable_document,
 )
 from dowise.errors import DowiseError, DowiseWarning, NotFoundError, suggestion
-from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import AskRequest, LiveDecision
 from dowise.experiment.audit import Audit, parse_head
 from dowise.experiment.base import ExperimentBase
 from dowise.experiment.case import Case
 from dowise.experiment.config import DEFAULT_POLICY
 from dowise.experiment.evaluation import Evaluation
-from dowise.experiment.evaluation.replay import TargetLike
-from dowise.experiment.event import Event, Head, Track
+from dowise.experiment.evaluation.decision_log import TargetLike
+from dowise.experiment.event import Event, Head, TrackEvents
 from dowise.experiment.experiment import validate_name
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History
-from dowise.experiment.read_model import FORMAT, IndependentArmsBelief
-from dowise.experiment.records import BadRowsError, checked_rows
+from dowise.experiment.record_usage import RecordUsage
+from dowise.experiment.records import BadRowsError, as_checked_records
 from dowise.experiment.status import Status
 from dowise.experiment.wire import (
     API,
@@ -46,6 +45,7 @@ from dowise.experiment.wire import (
     target_to_json,
     values_to_json,
 )
+from dowise.policies.independent_arms import FORMAT, IndependentArmsBelief
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
 from dowise.problem import Problem, load_problem
 from dowise.problem.problem import ArmLike, Context
@@ -400,12 +400,12 @@ class Client(ExperimentBase):
         self,
         context: Context = None,
         points: int = POINTS,
-        track: Track | None = None,  # noqa: ARG002
+        track: TrackEvents | None = None,  # noqa: ARG002
     ) -> History:
         query = {"context": _context_query(context), "points": points}
         return self._get(History, "history", LONG_TIMEOUT, **query)
 
-    def explain(self, id: int, track: Track | None = None) -> Explanation:  # noqa: A002, ARG002
+    def explain(self, id: int, track: TrackEvents | None = None) -> Explanation:  # noqa: A002, ARG002
         return self._get(Explanation, f"explain/{self._number(id)}", LONG_TIMEOUT)
 
     def evaluate(
@@ -413,7 +413,7 @@ class Client(ExperimentBase):
         policy: TargetLike,
         options: Mapping[str, Any] | None = None,
         level: float = 0.9,
-        track: Track | None = None,  # noqa: ARG002
+        track: TrackEvents | None = None,  # noqa: ARG002
     ) -> Evaluation:
         body = {
             "policy": target_to_json(policy),
@@ -431,7 +431,7 @@ class Client(ExperimentBase):
             self._part(data, name, list)
         return data
 
-    def audit(self, head: object = None, track: Track | None = None) -> Audit:  # noqa: ARG002
+    def audit(self, head: object = None, track: TrackEvents | None = None) -> Audit:  # noqa: ARG002
         earlier = parse_head(head)
         text = None if earlier is None else str(earlier)
         return self._get(Audit, "audit", LONG_TIMEOUT, head=text)
@@ -597,7 +597,7 @@ def _table_to_json(
     """Check a table here, and return what to send of it; nothing if no row is good."""
     if frame is None:
         return {}
-    checked = checked_rows(problem, frame, arm)
+    checked = as_checked_records(problem, frame, arm)
     if checked.bad_count and not check_flag("skip_bad", skip_bad):
         raise BadRowsError(checked)
     if not len(checked.batch):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dowise._core.codec import to_json as to_json
-    from dowise.experiment.advice import RecordUsage as RecordUsage
     from dowise.experiment.advice import floor_advice as floor_advice
     from dowise.experiment.advice import soft_advice as soft_advice
     from dowise.experiment.ask import LiveDecision as LiveDecision
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from dowise.experiment.event import as_text as as_text
     from dowise.experiment.event import now as now
     from dowise.experiment.event import resolve_actor as resolve_actor
+    from dowise.experiment.event_wording import decision_of as decision_of
+    from dowise.experiment.event_wording import event_text as event_text
     from dowise.experiment.experiment import Experiment as Experiment
     from dowise.experiment.experiment import validate_name as validate_name
     from dowise.experiment.explanation import Explanation as Explanation
@@ -38,9 +39,7 @@ if TYPE_CHECKING:
     from dowise.experiment.factor_tables import variable_view as variable_view
     from dowise.experiment.history import POINTS as POINTS
     from dowise.experiment.history import History as History
-    from dowise.experiment.history import decision_of as decision_of
-    from dowise.experiment.history import event_text as event_text
-    from dowise.experiment.read_model import IndependentArmsBelief as IndependentArmsBelief
+    from dowise.experiment.record_usage import RecordUsage as RecordUsage
     from dowise.experiment.records import BadRowsError as BadRowsError
     from dowise.experiment.records import forbidden_note as forbidden_note
     from dowise.experiment.records import no_reward_note as no_reward_note
@@ -69,10 +68,11 @@ if TYPE_CHECKING:
     from dowise.experiment.wire import records_from_json as records_from_json
     from dowise.experiment.wire import status_to_json as status_to_json
     from dowise.experiment.wire import target_from_json as target_from_json
+    from dowise.policies.independent_arms import IndependentArmsBelief as IndependentArmsBelief
 
 # Names by module. Those that `__all__` lacks are for dowise_web, which imports nothing else.
 _NAMES = {
-    "dowise.experiment.advice": ("RecordUsage", "floor_advice", "soft_advice"),
+    "dowise.experiment.advice": ("floor_advice", "soft_advice"),
     "dowise.experiment.ask": ("LiveDecision",),
     "dowise.experiment.audit": ("Audit", "Finding"),
     "dowise.experiment.base": ("ExperimentBase",),
@@ -88,6 +88,7 @@ _NAMES = {
         "now",
         "resolve_actor",
     ),
+    "dowise.experiment.event_wording": ("decision_of", "event_text"),
     "dowise.experiment.experiment": ("Experiment", "validate_name"),
     "dowise.experiment.explanation": ("Explanation",),
     "dowise.experiment.factor_tables": (
@@ -96,8 +97,9 @@ _NAMES = {
         "formula_view",
         "variable_view",
     ),
-    "dowise.experiment.history": ("History", "POINTS", "decision_of", "event_text"),
-    "dowise.experiment.read_model": ("IndependentArmsBelief",),
+    "dowise.experiment.history": ("History", "POINTS"),
+    "dowise.policies.independent_arms": ("IndependentArmsBelief",),
+    "dowise.experiment.record_usage": ("RecordUsage",),
     "dowise.experiment.records": ("BadRowsError", "forbidden_note", "no_reward_note"),
     "dowise.experiment.rehearsal": ("Rehearsal", "rehearse"),
     "dowise.experiment.status": (

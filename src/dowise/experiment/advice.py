@@ -1,4 +1,4 @@
-"""Advice before an experiment begins, and how much past records contribute.
+"""Advice before an experiment begins.
 
 >>> from dowise.problem import load_problem
 >>> advice = soft_advice(load_problem("task2"))
@@ -9,12 +9,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from dowise._core.codec import JsonResult
-from dowise._core.document import BulletList, Document, Documented, Paragraph, pluralize
+from dowise._core.document import pluralize
 from dowise.belief import Belief
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.graph.edges import EdgeName
@@ -109,62 +108,3 @@ def softened(problem: Problem, soft: float = SOFT) -> Problem:
     """Return the problem with a prior for edges that were not drawn."""
     _, (options,) = problem.__reduce__()
     return Problem(**{**options, "soft": soft})
-
-
-@dataclass(frozen=True)
-class RecordUsage(JsonResult, Documented):
-    """Number of past records, and of those that the policy learns from."""
-
-    json_extras: ClassVar[tuple[str, ...]] = ("used",)
-
-    decisions: int
-    """Number of decisions with an outcome, or withdrawn after something was told."""
-    imported: int
-    """Number of imported records."""
-    left_out: dict[str, int] = field(default_factory=dict)
-    """Number of records that are not learned from, by reason."""
-    reward: str = ""
-    unused: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Number of values that could not be used in the other records, by variable and reason."""
-
-    @property
-    def all(self) -> int:
-        """Number of decisions and imported records."""
-        return self.decisions + self.imported
-
-    @property
-    def used(self) -> int:
-        """Number of records that are learned from."""
-        return self.all - sum(self.left_out.values())
-
-    @property
-    def is_in_vain(self) -> bool:
-        """True if there are records, but no reward that counts."""
-        lost = sum(self.unused.get(self.reward, {}).values())
-        return self.all > 0 and self.used <= lost
-
-    def document(self) -> Document:
-        """Return the numbers of records that count and do not count, with the reasons."""
-        if not self.all:
-            return Document((Paragraph("There are no past records yet."),))
-        imported = f" and {self.imported:,} imported" if self.imported else ""
-        records = f"{self.all:,} past records ({pluralize(self.decisions, 'decision')}{imported})"
-        if not self.left_out:
-            first = Paragraph(f"All {records} count.")
-        elif self.used:
-            first = Paragraph(f"{self.used:,} of {records} count. Left out:")
-        else:
-            text = f"NONE of {records} counts, so nothing is known. Left out:"
-            first = Paragraph(text, "warning")
-        reasons = tuple(f"{times:,}: {why}" for why, times in self.left_out.items())
-        items = (*reasons, *self.describe_unused())
-        return Document((first, BulletList(items)) if items else (first,))
-
-    def describe_unused(self) -> Iterator[str]:
-        """Describe each variable that could not be used, with the reason; the reward first."""
-        for name, reasons in sorted(self.unused.items(), key=lambda item: item[0] != self.reward):
-            for reason, times in reasons.items():
-                is_all = times >= self.used
-                use = "NOT USED in any of" if is_all else "not used in"
-                lost = ", so nothing is known of the arms" if name == self.reward and is_all else ""
-                yield f"{name} is {use} {pluralize(times, 'record')}: {reason}{lost}."

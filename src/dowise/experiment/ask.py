@@ -250,7 +250,7 @@ class LiveDecision:
         return f"{self.id}: {self.arm}: {self.reason}"
 
     def __repr__(self) -> str:
-        return f"<Decision {self}>"
+        return f"<LiveDecision {self}>"
 
 
 def decide(

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import Any, ClassVar
 
@@ -20,7 +21,8 @@ from dowise._core.codec import JsonResult, in_json
 from dowise._core.document import BulletList, Document, Documented, Paragraph, pluralize
 from dowise.errors import DowiseError
 from dowise.experiment.ask import AskRequest, decide
-from dowise.experiment.event import DamagedEventError, Event, Head, Track, build_info, tracked
+from dowise.experiment.event import DamagedEventError, Event, Head, TrackEvents, build_info, tracked
+from dowise.experiment.records import read_import
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage.base import Storage
@@ -164,7 +166,7 @@ class _Auditor:
     ) -> None:
         self.made_elsewhere: list[int] = []
         self.not_derivable: list[int] = []
-        self.unexplained: int | None = None
+        self.undeclared_erasure: int | None = None
         """Number of the first erased event that no later event declares erased."""
         self._state = ExperimentState(name)
         self._replay: PolicyReplay | None = None
@@ -192,8 +194,8 @@ class _Auditor:
                     "its content is missing, and such an event is never erased"
                 )
             erasure = self._erasures.get(event.number)
-            if erasure is None and self.unexplained is None:
-                self.unexplained = event.number  # or the event that declares it was changed
+            if erasure is None and self.undeclared_erasure is None:
+                self.undeclared_erasure = event.number  # or the event that declares it was changed
             self._incomplete_until = max(self._incomplete_until, erasure or inf)
             self._last = None
         elif event.kind == "asked":
@@ -265,17 +267,17 @@ def audit(
     storage: Storage,
     name: str,
     head: Head | None = None,
-    track: Track | None = None,
+    track: TrackEvents | None = None,
 ) -> Audit:
     """Audit a journal from its start; see `Experiment.audit`."""
     last, count = _last_event(storage, name)
-    auditor = _Auditor(name, _find_erasures(storage, name), lambda n: _columns(storage, name, n))
+    auditor = _Auditor(name, _find_erasures(storage, name), partial(read_import, storage, name))
     events = tracked(_read_events(storage, name, count), count, track)
     finding = _first_finding(auditor, events, head)
     checked = auditor.next_number - 1
-    if finding is None and auditor.unexplained is not None:
+    if finding is None and auditor.undeclared_erasure is not None:
         why = "its content is missing, and no later event declares that it was erased"
-        finding = Finding(auditor.unexplained, why)
+        finding = Finding(auditor.undeclared_erasure, why)
     if finding is None and head is not None and head.number > checked:
         finding = Finding(checked + 1, f"it is missing: the journal once had {head.number} events")
     return Audit(
@@ -338,9 +340,3 @@ def _find_erasures(storage: Storage, name: str) -> dict[int, int]:
             with suppress(DamagedEventError, TypeError):
                 erasures |= dict.fromkeys(event.payload.get("events", ()), event.number)
     return erasures
-
-
-def _columns(storage: Storage, name: str, number: int) -> dict[str, Any]:
-    (event,) = storage.read(name, after=number - 1, upto=number)
-    columns: dict[str, Any] = event.payload["columns"]
-    return columns

@@ -16,14 +16,14 @@ from dowise.problem.problem import ArmLike, Context
 
 if TYPE_CHECKING:
     from dowise.belief import Belief
-    from dowise.experiment.advice import RecordUsage
     from dowise.experiment.ask import LiveDecision
     from dowise.experiment.audit import Audit
     from dowise.experiment.case import Case
     from dowise.experiment.evaluation import Evaluation
-    from dowise.experiment.evaluation.replay import TargetLike
-    from dowise.experiment.event import Event, Head, Track
+    from dowise.experiment.evaluation.decision_log import TargetLike
+    from dowise.experiment.event import Event, Head, TrackEvents
     from dowise.experiment.explanation import Explanation
+    from dowise.experiment.record_usage import RecordUsage
     from dowise.experiment.status import Status
     from dowise.policies.value_of_continuing import Continuing
 
@@ -154,7 +154,7 @@ class ExperimentQueries(ABC):
 
     @abstractmethod
     def history(
-        self, context: Context = None, points: int = POINTS, track: Track | None = None
+        self, context: Context = None, points: int = POINTS, track: TrackEvents | None = None
     ) -> History:
         """Return the uncertainty of the experiment at some points of its journal.
 
@@ -169,7 +169,7 @@ class ExperimentQueries(ABC):
         """
 
     @abstractmethod
-    def explain(self, id: int, track: Track | None = None) -> Explanation:  # noqa: A002
+    def explain(self, id: int, track: TrackEvents | None = None) -> Explanation:  # noqa: A002
         """Return what was known when a decision was made, and the reason for its arm.
 
         Parameters
@@ -186,7 +186,7 @@ class ExperimentQueries(ABC):
         policy: TargetLike,
         options: Mapping[str, Any] | None = None,
         level: float = 0.9,
-        track: Track | None = None,
+        track: TrackEvents | None = None,
     ) -> Evaluation:
         """Estimate what another policy, or a fixed arm, would have earned on the same decisions.
 
@@ -220,7 +220,7 @@ class ExperimentQueries(ABC):
         path: str | Path,
         context: Context = None,
         tolerance: float | None = None,
-        track: Track | None = None,
+        track: TrackEvents | None = None,
     ) -> None:
         """Draw the status of the experiment, and its history, to a .png, .svg or .pdf file.
 
@@ -617,7 +617,7 @@ class ExperimentBase(ExperimentQueries):
         """
 
     @abstractmethod
-    def audit(self, head: object = None, track: Track | None = None) -> Audit:
+    def audit(self, head: object = None, track: TrackEvents | None = None) -> Audit:
         """Check that the journal is intact, and that each decision follows from what was known.
 
         Parameters

@@ -96,8 +96,8 @@ class Case:
         """Return a sentence for each of these values that was recorded and has been amended."""
         current = self.known
         return {
-            name: f"{name}={_label_text(label)} was told before and amended to "
-            f"{_label_text(current[name])} since"
+            name: f"{name}={label_text(label)} was told before and amended to "
+            f"{label_text(current[name])} since"
             for name, label in labels.items()
             if label in self.superseded.get(name, ()) and current[name] != label
         }
@@ -106,7 +106,7 @@ class Case:
         """Return a sentence for each value that differs from an earlier state of the case."""
         current = self.known
         return [
-            f"{name} changed from {_label_text(label)} to {_label_text(current[name])}"
+            f"{name} changed from {label_text(label)} to {label_text(current[name])}"
             for name, label in previous.known.items()
             if name in current and current[name] != label
         ]
@@ -207,9 +207,10 @@ class Case:
         )
 
     def __str__(self) -> str:
-        values = ", ".join(f"{name}={_label_text(label)}" for name, label in self.values.items())
+        values = ", ".join(f"{name}={label_text(label)}" for name, label in self.values.items())
         return f"decision {self.id}, {self.arm}, {self.status}{': ' if values else ''}{values}"
 
 
-def _label_text(label: str | None) -> str:
+def label_text(label: str | None) -> str:
+    """Return a label, or "missing" for a value that was not observed."""
     return "missing" if label is None else label

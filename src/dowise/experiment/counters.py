@@ -40,9 +40,9 @@ class PlayCounts:
 
     def copy(self) -> PlayCounts:
         """Return an independent copy."""
-        twin = PlayCounts(self._problem)
-        twin.times, twin._played = self.times.copy(), self._played.copy()
-        return twin
+        copied = PlayCounts(self._problem)
+        copied.times, copied._played = self.times.copy(), self._played.copy()
+        return copied
 
     def most_common(self, limit: int) -> list[Labels]:
         """Return the most frequent contexts; equally frequent ones are sorted by their labels."""

@@ -33,6 +33,8 @@ KINDS = ("created", "asked", "told", "amended", "withdrawn", "revised", "importe
 COLUMNS = ("experiment", "number", "kind", "at", "actor", "salt", "body", "hash")
 WITHHELD = "withheld"
 """Replaces a salt that the reader may not see."""
+_NOT_BLANK = "not blank"
+"""Replaces the inner hash of an erased event whose body has something else, which no hash fits."""
 
 
 class DamagedEventError(DowiseError):
@@ -72,10 +74,10 @@ class Event:
     def payload(self) -> dict[str, Any]:
         """The parsed body, which must not be changed."""
         if self._payload is None:
-            self._payload = self.parsed()
+            self._payload = self.parse_body()
         return self._payload
 
-    def parsed(self) -> dict[str, Any]:
+    def parse_body(self) -> dict[str, Any]:
         """Return the parsed body without keeping it.
 
         If thousands of events are read once, keeping their bodies takes longer than parsing them
@@ -129,21 +131,21 @@ class Event:
             return self
         return replace(self, salt="", body=as_body({"erased": self._inner()}))
 
-    def chained(self, previous: Event | Head | None) -> str:
+    def expected_hash(self, previous: Event | Head | None) -> str:
         """Return the hash that this event must have after `previous`."""
         parts = self.experiment, self.number, self.kind, self.at, self.actor
-        return _chained(previous, *parts, self._inner())
+        return _chain_hash(previous, *parts, self._inner())
 
     def follows(self, previous: Event | Head | None) -> bool:
         """Return True if number and hash fit the event after `previous`."""
         number = 1 if previous is None else previous.number + 1
-        return self.number == number and self.hash == self.chained(previous)
+        return self.number == number and self.hash == self.expected_hash(previous)
 
     def _inner(self) -> str:
         """Return H(salt, body); for an erased event the hash that its body consists of."""
         if self.is_erased:
             inner = self.payload.get("erased")
-            return str(inner) if self.body == as_body({"erased": inner}) else "not blank"
+            return str(inner) if self.body == as_body({"erased": inner}) else _NOT_BLANK
         return sha256(f"{self.salt}:{self.body}".encode()).hexdigest()
 
 
@@ -166,13 +168,13 @@ def next_event(
     number = 1 if previous is None else previous.number + 1
     salt, body = secrets.token_hex(16), as_body(payload)
     inner = sha256(f"{salt}:{body}".encode()).hexdigest()
-    digest = _chained(previous, experiment, number, kind, at, actor, inner)
+    digest = _chain_hash(previous, experiment, number, kind, at, actor, inner)
     event = Event(experiment, number, kind, at, actor, salt, body, digest)
     event._payload = dict(payload)
     return event
 
 
-def _chained(
+def _chain_hash(
     previous: Event | Head | None,
     experiment: str,
     number: int,
@@ -280,10 +282,10 @@ def next_timestamp(last: str, accept_clock: bool = False) -> str:
     return last
 
 
-Track = Callable[[Iterable[Event], int], Iterable[Event]]
+TrackEvents = Callable[[Iterable[Event], int], Iterable[Event]]
 """Takes events and their number, returns the events, and may show progress."""
 
 
-def tracked(events: Iterable[Event], total: int, track: Track | None) -> Iterable[Event]:
+def tracked(events: Iterable[Event], total: int, track: TrackEvents | None) -> Iterable[Event]:
     """Pass events through `track`, if there is one."""
     return events if track is None else track(events, total)

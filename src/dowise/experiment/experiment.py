@@ -18,30 +18,30 @@ from dowise._core.validation import check_integer
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, NotFoundError, suggestion
-from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import AskRequest, LiveDecision, decide_batch, find_answer
 from dowise.experiment.audit import Audit, audit, parse_head
 from dowise.experiment.base import ExperimentBase
 from dowise.experiment.case import Case, CaseStatus
 from dowise.experiment.config import DEFAULT_POLICY, ExperimentConfig
 from dowise.experiment.evaluation import Evaluation
-from dowise.experiment.evaluation.replay import TargetLike
+from dowise.experiment.evaluation.decision_log import TargetLike
 from dowise.experiment.event import (
     DamagedEventError,
     Event,
     EventDraft,
     Head,
-    Track,
+    TrackEvents,
     build_info,
     resolve_actor,
 )
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History
 from dowise.experiment.journal import Journal
+from dowise.experiment.record_usage import RecordUsage
 from dowise.experiment.records import (
+    as_checked_records,
     check_readable,
-    checked_import,
-    checked_rows,
+    import_payload,
     refuse_repetition,
     warn_of_forbidden,
 )
@@ -170,7 +170,9 @@ class Experiment(ExperimentBase):
         name, actor = validate_name(name), resolve_actor(actor)
         imported = None
         if records is not None:
-            imported = checked_import(checked_rows(config.problem, records, None), source, skip_bad)
+            imported = import_payload(
+                as_checked_records(config.problem, records, None), source, skip_bad
+            )
         created = {"format": FORMAT, "seed": str(seed), "maker": build_info(), **config.to_json()}
         with _open_store(store, create=True) as storage:
             journal = Journal(storage, name, accept_clock)
@@ -381,8 +383,8 @@ class Experiment(ExperimentBase):
         again: bool = False,
     ) -> int:
         config = self.view().config
-        checked = checked_rows(config.problem, frame, arm)
-        payload = checked_import(checked, source, skip_bad)
+        checked = as_checked_records(config.problem, frame, arm)
+        payload = import_payload(checked, source, skip_bad)
         if payload is None:
             return 0
         with self._journal.transaction(self._actor) as tx:
@@ -526,11 +528,11 @@ class Experiment(ExperimentBase):
         return self.view().counted()
 
     def history(
-        self, context: Context = None, points: int = POINTS, track: Track | None = None
+        self, context: Context = None, points: int = POINTS, track: TrackEvents | None = None
     ) -> History:
         return self.view().history(context, points, track)
 
-    def explain(self, id: int, track: Track | None = None) -> Explanation:  # noqa: A002
+    def explain(self, id: int, track: TrackEvents | None = None) -> Explanation:  # noqa: A002
         return self.view().explain(id, track)
 
     def evaluate(
@@ -538,14 +540,14 @@ class Experiment(ExperimentBase):
         policy: TargetLike,
         options: Mapping[str, Any] | None = None,
         level: float = 0.9,
-        track: Track | None = None,
+        track: TrackEvents | None = None,
     ) -> Evaluation:
         return self.view().evaluate(policy, options, level, track)
 
     def table(self) -> dict[str, list[Any]]:
         return self.view().table()
 
-    def audit(self, head: object = None, track: Track | None = None) -> Audit:
+    def audit(self, head: object = None, track: TrackEvents | None = None) -> Audit:
         return audit(self._journal.storage, self.name, parse_head(head), track)
 
 

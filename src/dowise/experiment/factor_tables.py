@@ -29,11 +29,11 @@ from dowise.belief import Belief
 from dowise.belief.posterior import Posterior
 from dowise.belief.predictive import dirichlet_intervals
 from dowise.errors import NotFoundError, suggestion
-from dowise.experiment.read_model import IndependentArmsBelief
 from dowise.experiment.status import LEVEL
 from dowise.graph.adjacency import bits
 from dowise.graph.edges import as_text
 from dowise.model.factors import TableLayout
+from dowise.policies.independent_arms import IndependentArmsBelief
 from dowise.problem import Problem
 from dowise.problem.formulas import iter_formulas
 from dowise.problem.problem import ArmLike, Role

@@ -1,4 +1,4 @@
-"""History of an experiment: how certain it was at some points of its journal; events as text.
+"""History of an experiment: how certain it was at some points of its journal.
 
 The journal is folded again from its start. The records known at each point are read under today's
 configuration, so that the numbers are comparable, although a decision may have been made under an
@@ -7,19 +7,18 @@ earlier one (`Experiment.explain`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dowise._core.codec import JsonResult, in_json
-from dowise._core.document import pluralize
 from dowise._core.types import FloatArray, IntArray
 from dowise._core.validation import check_integer
 from dowise.errors import import_extra
 from dowise.experiment.counters import PlayCounts
-from dowise.experiment.event import DamagedEventError, Event
+from dowise.experiment.event import Event
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.status import (
@@ -146,93 +145,3 @@ def compute_history(
         mean=np.array([[arms.mean for arms in row] for row in summaries]),
         stopping=np.array([[arms.stopping for arms in row] for row in summaries]),
     )
-
-
-def event_text(event: Event) -> str:
-    """Describe an event in a sentence.
-
-    >>> from dowise.experiment.event import next_event
-    >>> payload = {"decision": 2, "values": {"Y": "0"}, "before": {"Y": "1"}, "reason": "typo"}
-    >>> event_text(next_event(None, "ward", "amended", "2026-01-01T00:00:00Z", "ann", payload))
-    'Decision 2: Y changed from 1 to 0 (typo)'
-    """
-    if event.is_erased:
-        return "Its content was erased"
-    try:
-        return _DESCRIPTIONS[event.kind](event.parsed())
-    except (DamagedEventError, KeyError, TypeError, ValueError, AttributeError):
-        return "It can't be read: run an audit"
-
-
-def decision_of(event: Event) -> int | None:
-    """Return the number of the decision that an event is about; None if it is about none."""
-    try:
-        number = event.parsed().get("decision")
-    except DamagedEventError:
-        return None
-    return number if isinstance(number, int) else None
-
-
-Payload = Mapping[str, Any]
-
-
-def _describe_asked(payload: Payload) -> str:
-    context = f" where {_pairs(payload['context'])}" if payload["context"] else ""
-    restriction = "" if payload["allowed"] is None else "; some arms were not allowed"
-    return f"Decision {payload['decision']}: {Intervention(payload['arm'])}{context}{restriction}"
-
-
-def _describe_told(payload: Payload) -> str:
-    parts = [_describe_played(payload)] if "played" in payload else []
-    parts += [_pairs(payload["values"])] if payload["values"] else []
-    return f"Decision {payload['decision']}: told {'; '.join(parts)}"
-
-
-def _describe_played(payload: Payload) -> str:
-    if payload["played"] is None:
-        return "that the chosen arm was played"
-    unrelated = ", for an unrelated reason" if payload.get("unrelated") else ""
-    return f"that {Intervention(payload['played'])} was played instead{unrelated}"
-
-
-def _describe_amended(payload: Payload) -> str:
-    before = payload["before"]
-    changes = [f"corrected {_describe_played(payload)}"] if "played" in payload else []
-    changes += [
-        f"{name} changed from {_label(before[name])} to {_label(label)}"
-        if name in before
-        else f"{name} is {_label(label)} now"
-        for name, label in payload["values"].items()
-    ]
-    return f"Decision {payload['decision']}: {', '.join(changes)} ({payload['reason']})"
-
-
-def _describe_imported(payload: Payload) -> str:
-    source = f" from {payload['source']}" if payload["source"] else ""
-    skipped = payload["skipped"]
-    left_out = f", {pluralize(skipped, 'bad row')} left out" if skipped else ""
-    return f"{pluralize(payload['records'], 'record')} imported{source}{left_out}"
-
-
-def _pairs(values: Mapping[str, str | None]) -> str:
-    return ", ".join(f"{name}={_label(label)}" for name, label in values.items())
-
-
-def _label(label: str | None) -> str:
-    return "missing" if label is None else label
-
-
-_DESCRIPTIONS: Mapping[str, Callable[[Payload], str]] = {
-    "created": lambda payload: f"Experiment created, with the policy {payload['policy']}",
-    "asked": _describe_asked,
-    "told": _describe_told,
-    "amended": _describe_amended,
-    "withdrawn": lambda payload: f"Decision {payload['decision']} withdrawn ({payload['reason']})",
-    "revised": lambda payload: (
-        f"Experiment revised; the policy is {payload['policy']} ({payload['reason']})"
-    ),
-    "imported": _describe_imported,
-    "erased": lambda payload: (
-        f"All records of decision {payload['decision']} erased ({payload['reason']})"
-    ),
-}

@@ -29,6 +29,7 @@ from dowise.errors import ConflictError, DowiseError, DowiseWarning, import_extr
 from dowise.experiment.case import Case
 from dowise.experiment.event import Event, as_text
 from dowise.experiment.state import ExperimentState
+from dowise.experiment.storage.base import Storage
 from dowise.problem import Intervention, Problem
 from dowise.problem.arms import find_forbidden
 from dowise.problem.domains import MISSING
@@ -126,6 +127,13 @@ def unpack(packed: Mapping[str, Any], problem: Problem) -> Unpacked:
     if not usable.all():
         batch = batch.take(np.flatnonzero(usable))
     return Unpacked(batch, dict(left_out))
+
+
+def read_import(storage: Storage, name: str, number: int) -> dict[str, Any]:
+    """Return the columns that an event of an experiment imported, as `pack` made them."""
+    (event,) = storage.read(name, after=number - 1, upto=number)
+    columns: dict[str, Any] = event.payload["columns"]
+    return columns
 
 
 def digest(packed: Mapping[str, Any]) -> str:
@@ -309,7 +317,7 @@ class BadRowsError(DowiseError):
         return f"{bad:,} of {size:,} rows can't be read, so nothing was imported"
 
 
-def checked_import(
+def import_payload(
     checked: CheckedRecords, source: str | None, skip_bad: bool
 ) -> dict[str, Any] | None:
     """Return the payload of an `imported` event; None if the table is empty."""
@@ -332,7 +340,7 @@ def checked_import(
     }
 
 
-def checked_rows(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRecords:
+def as_checked_records(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRecords:
     """Validate the rows of a table; `frame` may also be a result of `Problem.checked_records`."""
     if not isinstance(frame, CheckedRecords):
         return problem.checked_records(frame, arm)

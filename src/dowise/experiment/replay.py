@@ -166,16 +166,6 @@ class PolicyReplay:
         self._synced_changes, self._synced_imports = 0, 0
         self._fantasies: Fantasies | None = None
 
-    @property
-    def left_out(self) -> dict[str, int]:
-        """Number of records that it could not learn from, by reason, without pending ones."""
-        return dict(Counter(self._left_out.values()) + self._imports_left_out)
-
-    @property
-    def records(self) -> int:
-        """Number of cases that it has learned from."""
-        return len(self._learned)
-
     def sync(self, state: ExperimentState) -> None:
         """Learn what has changed since the last call."""
         changed = dict.fromkeys(state.log[self._synced_changes :])
@@ -203,10 +193,10 @@ class PolicyReplay:
     def as_of(
         self, cases: Mapping[int, Case], later: Iterable[int]
     ) -> tuple[Belief | None, dict[str, int]]:
-        """Return the belief and `left_out` as they were for an earlier state with these cases.
+        """Return the belief of an earlier state with these cases, and how many records it left out.
 
         `later` has the ids of the cases that have changed since. The belief is a copy, or None if
-        the policy has none.
+        the policy has none. The records are counted by reason, without pending ones.
         """
         policy, left_out = self.policy, {**self._left_out}
         belief = policy.belief.copy() if isinstance(policy, BayesianPolicy) else None
@@ -287,7 +277,7 @@ class PolicyReplay:
             self._track_pending(case)
 
     def _record(self, case: Case) -> Record | None:
-        """Return the record of a case, or None if it has none or is excluded (see `left_out`)."""
+        """Return the record of a case, or None if it has none or is excluded."""
         self._left_out.pop(case.id, None)
         if not case.values:
             return None

@@ -23,6 +23,13 @@ FORMAT = 1
 _DIGEST_MODULUS = 2**128
 
 
+class Changes(NamedTuple):
+    """Changes between two states."""
+
+    cases: list[Case]
+    imports: list[int]
+
+
 class ExperimentState:
     """State of an experiment after its first `head.number` events."""
 
@@ -75,12 +82,16 @@ class ExperimentState:
         It shares the cases, and the log, which only grows: its first `changes` entries belong to
         the copy. Events can't be applied to it.
         """
-        twin = ExperimentState(self.name)
-        twin.head, twin.at, twin.imported = self.head, self.at, self.imported
-        twin.cases, twin.pending, twin.configs = {**self.cases}, {**self.pending}, [*self.configs]
-        twin.imports, twin.log, twin.changes = [*self.imports], self.log, len(self.log)
-        twin.config, twin._unhashed = self.config, twin.cases
-        return twin
+        copied = ExperimentState(self.name)
+        copied.head, copied.at, copied.imported = self.head, self.at, self.imported
+        copied.cases, copied.pending, copied.configs = (
+            {**self.cases},
+            {**self.pending},
+            [*self.configs],
+        )
+        copied.imports, copied.log, copied.changes = [*self.imports], self.log, len(self.log)
+        copied.config, copied._unhashed = self.config, copied.cases
+        return copied
 
     def snapshot_rows(self) -> dict[int, str]:
         """Return every case as a line of a snapshot."""
@@ -139,7 +150,7 @@ class ExperimentState:
             )
         try:
             if event.salt:
-                handle(self, event, event.parsed())
+                handle(self, event, event.parse_body())
             elif event.kind == "asked":  # erased
                 number = len(self.cases) + 1
                 self._add(Case(number, event.number, "", {}, Intervention(), status="erased"))
@@ -269,13 +280,6 @@ class ExperimentState:
             self.pending.pop(case.id, None)
         self.log.append(case.id)
         self._unhashed[case.id] = case
-
-
-class Changes(NamedTuple):
-    """Changes between two states."""
-
-    cases: list[Case]
-    imports: list[int]
 
 
 _HANDLERS: dict[str, Callable[[ExperimentState, Event, dict[str, Any]], None]] = {

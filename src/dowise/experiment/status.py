@@ -34,7 +34,7 @@ from dowise.errors import import_extra
 from dowise.experiment.case import Case
 from dowise.experiment.counters import PlayCounts
 from dowise.experiment.event import now
-from dowise.experiment.read_model import IndependentArmsBelief
+from dowise.policies.independent_arms import IndependentArmsBelief
 from dowise.policies.value_of_continuing import Continuing
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import Context
@@ -80,11 +80,6 @@ class ArmSummary(JsonResult):
     """Number of posterior draws; only the means are exact."""
     weight: float = 1.0
     """Share of decisions in this context."""
-
-    @property
-    def are_alike(self) -> bool:
-        """True if all arms have the same posterior mean."""
-        return bool(np.ptp(self.mean) <= _ALIKE * np.abs(self.mean).max())
 
     @property
     def stopping(self) -> float:

@@ -12,25 +12,24 @@ from typing import Any
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, NotFoundError
-from dowise.experiment.advice import RecordUsage
 from dowise.experiment.ask import LiveDecision
 from dowise.experiment.base import ExperimentQueries
 from dowise.experiment.case import Case, CaseStatus
 from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.counters import PlayCounts, Totals, UnusedValues
 from dowise.experiment.evaluation import Evaluation, NothingToEvaluateError, evaluate
-from dowise.experiment.evaluation.replay import EvaluationLog, TargetLike
-from dowise.experiment.event import Event, Head, Track, tracked
+from dowise.experiment.evaluation.decision_log import EvaluationLog, TargetLike
+from dowise.experiment.event import Event, Head, TrackEvents, tracked
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History, compute_history
 from dowise.experiment.journal import Journal
 from dowise.experiment.read_model import (
-    IndependentArmsBelief,
     LearnedState,
     continuation_value,
     evidence_seconds,
     read_policy,
 )
+from dowise.experiment.record_usage import RecordUsage
 from dowise.experiment.records import export_table
 from dowise.experiment.replay import PolicyReplay, exclusion_reason
 from dowise.experiment.state import ExperimentState
@@ -90,8 +89,8 @@ class StateView(ExperimentQueries):
 
     def with_events(self, events: list[Event]) -> StateView:
         """Return the same view with its last events, so that they need not be read again."""
-        view = StateView(self._journal, self._state)
-        view._events = [event for event in events if event.number <= self.head.number]
+        view, last = StateView(self._journal, self._state), self.head.number
+        view._events = [event for event in events if event.number <= last]
         for name in ("_totals", "_learned"):
             if name in self.__dict__:
                 view.__dict__[name] = self.__dict__[name]
@@ -247,7 +246,7 @@ class StateView(ExperimentQueries):
         )
 
     def history(
-        self, context: Context = None, points: int = POINTS, track: Track | None = None
+        self, context: Context = None, points: int = POINTS, track: TrackEvents | None = None
     ) -> History:
         config, last = self.config, self.head.number
         replay = PolicyReplay(config, read_policy(config), self._journal.read_import)
@@ -257,7 +256,7 @@ class StateView(ExperimentQueries):
     def explain(
         self,
         id: int,  # noqa: A002 (what decisions call it)
-        track: Track | None = None,
+        track: TrackEvents | None = None,
     ) -> Explanation:
         case, event, config = self._as_made(id, "explain")
         past = ExperimentState(self.name)
@@ -283,7 +282,7 @@ class StateView(ExperimentQueries):
         policy: TargetLike,
         options: Mapping[str, Any] | None = None,
         level: float = 0.9,
-        track: Track | None = None,
+        track: TrackEvents | None = None,
     ) -> Evaluation:
         events = self.events()
         log = EvaluationLog(
@@ -307,7 +306,7 @@ class StateView(ExperimentQueries):
         if requested is False:
             return None, []
         if requested is None:
-            if isinstance(self._learned.belief, IndependentArmsBelief):
+            if not self._learned.belief.has_factors:
                 return None, []  # a graph too large for a posterior is too large for evidence
             records = self._state.imported + len(self._state.cases)
             if evidence_seconds(self.problem, records) > EVIDENCE_TIMEOUT:

@@ -22,7 +22,7 @@ import io
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowise._core.files import read_file, require_file
-from dowise._core.types import BoolArray, Int32Array, IntArray
+from dowise._core.types import BoolArray, Int32Array, IntArray, ShowProgress
 from dowise.errors import DowiseError, import_extra, join_names, suggestion
 from dowise.problem.domains import MISSING, refuse_hidden, text_of
 from dowise.problem.intervention import Intervention
@@ -42,9 +42,6 @@ from dowise.problem.record import RecordBatch
 
 if TYPE_CHECKING:
     from dowise.problem.problem import Problem
-
-Track = Callable[[str, int, int], None]
-"""Progress callback: (label, done, total)."""
 
 EXPORT_COLUMNS = ("id", "asked_at", "status", "arm", "probability", "probabilities", "allowed")
 MAX_EXPLAINED = 1000
@@ -410,7 +407,9 @@ def _explain_row(problem: Problem, table: RecordTable, arms: CodedColumn, row: i
 # -- files --------------------------------------------------------------------------------------
 
 
-def read_table(path: str | Path, problem: Problem, track: Track | None = None) -> RecordTable:
+def read_table(
+    path: str | Path, problem: Problem, track: ShowProgress | None = None
+) -> RecordTable:
     """Read a table that `Belief.update_many` accepts from a .parquet file or a CSV file.
 
     Parameters
@@ -434,7 +433,9 @@ def read_table(path: str | Path, problem: Problem, track: Track | None = None) -
     return table
 
 
-def read_records(path: str | Path, problem: Problem, track: Track | None = None) -> CheckedRecords:
+def read_records(
+    path: str | Path, problem: Problem, track: ShowProgress | None = None
+) -> CheckedRecords:
     """Read the good rows of a CSV or Parquet file, and the reasons why others are bad.
 
     Parameters
@@ -456,7 +457,7 @@ def read_records(path: str | Path, problem: Problem, track: Track | None = None)
     return problem.checked_records(_read_file(path, problem, track))
 
 
-def _read_file(path: str | Path, problem: Problem, track: Track | None) -> RecordTable:
+def _read_file(path: str | Path, problem: Problem, track: ShowProgress | None) -> RecordTable:
     path = require_file(path)
     if path.suffix.lower() in (".parquet", ".pq"):
         frame = _read_parquet(path)
@@ -496,7 +497,7 @@ class _TextCodes(dict[str, int]):
         return code
 
 
-def parse_csv(problem: Problem, text: str, track: Track | None = None) -> RecordTable:
+def parse_csv(problem: Problem, text: str, track: ShowProgress | None = None) -> RecordTable:
     """Parse a CSV file, column by column into distinct values: a million rows in a second or two.
 
     A row is a line, or several lines if a quoted cell has line breaks; empty lines are skipped.

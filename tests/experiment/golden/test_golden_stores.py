@@ -12,7 +12,7 @@ from support.journal_writers import is_chain
 
 from dowise import Experiment
 from dowise.experiment.event import KINDS
-from dowise.experiment.journal import restore_state
+from dowise.experiment.snapshots import restore_state
 from dowise.experiment.storage import open_storage
 from dowise.experiment.storage.sql import VERSION
 from dowise_web.tokens import authenticate, create_token, list_tokens

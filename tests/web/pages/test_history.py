@@ -6,7 +6,7 @@ import pytest
 from support.servers import running
 
 from dowise import Experiment, load_problem
-from dowise.experiment.history import event_text
+from dowise.experiment.event_wording import event_text
 
 
 @pytest.fixture(scope="module")

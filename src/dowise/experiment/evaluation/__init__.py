@@ -15,9 +15,7 @@ The package does not read storage. It replays the steps of an experiment in orde
 (2.0, (0.0, 1.0), 0.0, 'not clear')
 """
 
-from dowise.experiment.evaluation.estimators import IntervalEstimate
-from dowise.experiment.evaluation.evaluation import Evaluation, evaluate
-from dowise.experiment.evaluation.replay import (
+from dowise.experiment.evaluation.decision_log import (
     Decide,
     Learn,
     LearnMany,
@@ -27,6 +25,8 @@ from dowise.experiment.evaluation.replay import (
     Retract,
     Step,
 )
+from dowise.experiment.evaluation.estimators import IntervalEstimate
+from dowise.experiment.evaluation.evaluation import Evaluation, evaluate
 
 __all__ = [
     "Decide",

@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 
 from dowise._core.types import FloatArray
-from dowise.experiment.evaluation.replay import Replay
+from dowise.experiment.evaluation.decision_log import Replay
 
 LAMBDAS = 2.0 ** (-np.arange(19) / 2)
 """Bets λ, each √2 times the next: they suit sums of squares Σξ² from about ten to a million."""

@@ -20,6 +20,7 @@ from dowise._core.document import (
 from dowise._core.validation import check_fraction
 from dowise.belief import Belief
 from dowise.errors import DowiseError, import_extra
+from dowise.experiment.evaluation.decision_log import Replay, Step, TargetLike, as_target, replay
 from dowise.experiment.evaluation.estimators import (
     IntervalEstimate,
     doubly_robust,
@@ -27,7 +28,6 @@ from dowise.experiment.evaluation.estimators import (
     inverse_propensity,
     self_normalised,
 )
-from dowise.experiment.evaluation.replay import Replay, Step, TargetLike, as_target, replay
 from dowise.problem import Problem
 
 MIN_EFFECTIVE = 30.0  # effective decisions for the normal approximation

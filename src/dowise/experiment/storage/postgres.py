@@ -63,7 +63,7 @@ class PostgresStorage(SqlStorage):
         )
         super().__init__(location, engine, timeout)
 
-    def find_tables(self, create: bool) -> int:
+    def tables_version(self, create: bool) -> int:
         """Return the version of the tables; create them if requested."""
         with self._engine.connect() as connection:
             version = sql.find_version(connection, self.location.shown)

@@ -257,7 +257,7 @@ class SqlStorage(ABC):
         self._holders: set[tuple[int, str]] = set()
 
     @abstractmethod
-    def find_tables(self, create: bool) -> int:
+    def tables_version(self, create: bool) -> int:
         """Return the version of the tables; create them if requested, else raise if missing."""
 
     @abstractmethod
@@ -318,7 +318,7 @@ class SqlStorage(ABC):
         another program is writing, they are used as they are.
         """
         with self.translate_errors_of_change("open the store"):
-            version = self.find_tables(create)
+            version = self.tables_version(create)
             if version >= VERSION:
                 return
             is_usable = version >= OLDEST_USABLE
@@ -640,8 +640,8 @@ class SqlTransaction:
         if self._last is None:
             ((number,),) = self._run(f"write to {self._label}", _LAST_NUMBER, name=self._experiment)
             self._last = number or 0
-        elif self.ended or self._failed or self._process != os.getpid():
-            raise self._refusal()
+        else:
+            self._check_usable()
         check_next(self._experiment, self._last, added)
         for event in added:
             if self._unsent is not None:
@@ -674,8 +674,7 @@ class SqlTransaction:
 
     def commit(self) -> None:
         """Commit, unless a statement failed and the caller ignored the error."""
-        if self.ended or self._failed or self._process != os.getpid():
-            raise self._refusal()
+        self._check_usable()
         try:
             last: tuple[Any, ...] = ()
             if self._unsent is not None:
@@ -694,25 +693,25 @@ class SqlTransaction:
         return False
 
     def _run(self, action: str, statement: Statement, **values: Any) -> list[Row]:
-        if self.ended or self._failed or self._process != os.getpid():
-            raise self._refusal()
+        self._check_usable()
         try:
             return self._storage.run(self.connection, *statement.bind(self.connection, values))
         except BaseException as error:
             raise self._failure(error, action) from None
 
-    def _refusal(self) -> DowiseError:
-        """Return why the transaction can't be used any more."""
+    def _check_usable(self) -> None:
+        """Raise if the transaction can't be used any more."""
         if self.ended or self._process != os.getpid():
-            return DowiseError(
+            raise DowiseError(
                 "this transaction has ended, or belongs to the parent process: open another one",
                 code="transaction-ended",
             )
-        return DowiseError(
-            f"{self._storage}: nothing was written to {self._label}, since the store failed in "
-            "this transaction: try again",
-            code="transaction-failed",
-        )
+        if self._failed:
+            raise DowiseError(
+                f"{self._storage}: nothing was written to {self._label}, since the store failed in "
+                "this transaction: try again",
+                code="transaction-failed",
+            )
 
     def _failure(self, error: BaseException, action: str) -> BaseException:
         """Mark the transaction as failed, and return the error to raise."""

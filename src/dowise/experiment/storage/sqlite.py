@@ -84,7 +84,7 @@ class SqliteStorage(SqlStorage):
         self._burst_start = -inf
         super().__init__(location, _pooled_engine(self._files, location.shown), timeout)
 
-    def find_tables(self, create: bool) -> int:
+    def tables_version(self, create: bool) -> int:
         """Return the version of the tables; create the file and the tables if requested.
 
         A foreign file is opened by a connection that can't write.

@@ -6,7 +6,7 @@ import zlib
 import pytest
 from support.experiments import new_experiment, play_experiment, stored_events
 
-from dowise.experiment import journal as journal_module
+from dowise.experiment import snapshots
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage import Snapshot
@@ -14,7 +14,7 @@ from dowise.experiment.storage import Snapshot
 
 @pytest.fixture(autouse=True)
 def _early(monkeypatch):
-    monkeypatch.setattr(journal_module, "FIRST_SNAPSHOT", 8)
+    monkeypatch.setattr(snapshots, "FIRST_SNAPSHOT", 8)
 
 
 def stored_snapshot(experiment):

@@ -21,7 +21,7 @@ from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise.belief import Belief
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
-from dowise.experiment.config import ExperimentConfig
+from dowise.experiment.config import PROPENSITY_SAMPLES, ExperimentConfig
 from dowise.experiment.event import Event
 from dowise.experiment.records import unpack
 from dowise.experiment.replay import record_of
@@ -36,8 +36,6 @@ from dowise.problem.record import RecordBatch, check_record
 
 ROUNDING = 1e-12
 """Probabilities up to this are rounding errors, and count as 0."""
-PROPENSITY_SAMPLES = 1000
-"""Draws of policies that estimate their probabilities, unless the options say otherwise."""
 _TARGET_STREAM = 1  # the decisions themselves were drawn from the streams (number,)
 
 TargetLike = str | ArmLike | Mapping[tuple[str, ...], ArmLike] | MinimalPolicy
