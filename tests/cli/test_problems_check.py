@@ -34,31 +34,31 @@ def test_a_missing_edge_raises_an_alarm(cli):
         "It may lack: Z -> Y",
         "Z ?-> Y; Y <?> Z",
         "Z causes Y directly",
-        "very strongly for it",
+        "very strong",
         "Doubtful edges",
         "200 records",
         "Z was not seen",
     ):
         assert part in output, part
-    page = cli.run_json("check", "p.toml", "records.csv")
-    assert page["alarms"][0] == "Z -> Y" and page["suspected"][:2] == ["Z -> Y", "Y <-> Z"]
-    assert 5 < page["since"] < 150 and page["records"] == 200
-    assert {*page["edges"]} == {"Z -> X"} and page["edges"]["Z -> X"] < 0.5
-    best = page["alternatives"][0]
+    report = cli.run_json("check", "p.toml", "records.csv")
+    assert report["alarms"][0] == "Z -> Y" and report["suspected"][:2] == ["Z -> Y", "Y <-> Z"]
+    assert 5 < report["since"] < 150 and report["records"] == 200
+    assert {*report["edges"]} == {"Z -> X"} and report["edges"]["Z -> X"] < 0.5
+    best = report["alternatives"][0]
     assert best["edge"] == "Z -> Y" and best["bayes_factor"] > 1e6 and best["alarm"]
     assert np.log(best["bayes_factor"]) == pytest.approx(best["log_bayes_factor"])
-    assert page["unused"]["Z"] == {"Z was not seen": 5}
+    assert report["unused"]["Z"] == {"Z was not seen": 5}
     belief = Belief(load_problem("p.toml"), evidence=True)
     belief.update_many(records(0.6))
-    assert page["since"] == belief.evidence().since
+    assert report["since"] == belief.evidence().since
 
 
 def test_a_right_graph_raises_no_alarm(cli):
     records(0.0).to_csv("records.csv", index=False)
     output = cli.run_ok("check", "p.toml", "records.csv")
     assert output.startswith("No alarm at level 0.05 in 200 records.") and "may lack" not in output
-    page = cli.run_json("check", "p.toml", "records.csv")
-    assert page["alarms"] == page["suspected"] == [] and page["since"] is None
+    report = cli.run_json("check", "p.toml", "records.csv")
+    assert report["alarms"] == report["suspected"] == [] and report["since"] is None
 
 
 def test_stricter_levels_need_more_records(cli):
@@ -86,8 +86,8 @@ def test_tables_in_several_forms_give_the_same_result(cli):
 def test_labels_may_look_like_missing_values_and_numbers(cli):
     cli.write("p.toml", 'graph = "X -> Y"\nreward = "Y"\n[domains]\nX = ["NA", "1.0", "1"]\n')
     cli.write("records.csv", "X,Y\nNA,1\n1.0,0\n1,1\n")
-    page = cli.run_json("check", "p.toml", "records.csv")
-    assert page["used"] == 3 and page["unused"] == {}
+    report = cli.run_json("check", "p.toml", "records.csv")
+    assert report["used"] == 3 and report["unused"] == {}
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_records_that_tell_nothing_about_the_reward_are_pointed_out_first(cli):
     output = cli.run_ok("check", "p.toml", "records.csv")
     reason = "None of 60 records could be used for Y: the table has no column Age."
     assert output.startswith(reason) and "No alarm" not in output
-    page = cli.run_json("check", "p.toml", "records.csv")
-    assert page["used"] == 0 and page["records"] == 60
+    report = cli.run_json("check", "p.toml", "records.csv")
+    assert report["used"] == 0 and report["records"] == 60
     cli.write("records.csv", "X,Y,Age\n" + "0,1,\n" * 60)
     assert "used for Y: Age was not seen." in cli.run_ok("check", "p.toml", "records.csv")
 
@@ -145,14 +145,14 @@ def test_favoured_soft_edges_come_first_and_are_drawn(cli, effect):
     assert output.startswith("The records favour") == is_favoured
     assert ("suspected" in (cli.folder / "ward.svg").read_text()) == is_favoured
     first_row = output.partition("Doubtful edges")[2].splitlines()[2]
-    assert ("Z -> Y" in first_row and "for it" in first_row) == is_favoured
+    assert ("Z -> Y" in first_row and "positive" in first_row) == is_favoured
 
 
 def test_edges_without_relevant_records_are_counted(cli):
     cli.write("p.toml", 'graph = "X -> Y; W -> Y; Z"\nreward = "Y"\n')
     cli.write("records.csv", "X,W,Y\n" + "0,1,1\n1,0,1\n" * 10)
     output = cli.run_ok("check", "p.toml", "records.csv")
-    assert "Z -> Y" not in output and "that no record tells of left out" in output
+    assert "Z -> Y" not in output and "without evidence are not shown" in output
     alternatives = cli.run_json("check", "p.toml", "records.csv")["alternatives"]
     assert [edge["values"] for edge in alternatives if edge["edge"] == "Z -> Y"] == [0]
 

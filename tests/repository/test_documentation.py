@@ -145,3 +145,14 @@ def test_the_paper_map_names_existing_tests_and_code():
     tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     for name in re.findall(r"(?<![\w/])(test_\w+?)_?(?=[…`])", text):
         assert f"def {name}" in tests, name
+
+
+def test_comments_in_the_sources_name_existing_tests():
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    tests = {path.stem for path in files}
+    tests.update(
+        name for path in files for name in re.findall(r"def (test_\w+)", path.read_text("utf-8"))
+    )
+    for path in (ROOT / "src").rglob("*.py"):
+        for name in re.findall(r"`(test_\w+)", path.read_text("utf-8")):
+            assert name in tests, f"{path.name} names {name}"

@@ -10,7 +10,7 @@ import pytest
 
 from dowise import Environment
 from dowise.policies.thompson import ThompsonSampling
-from dowise.simulation.spec import source_fingerprint
+from dowise.simulation.source_fingerprint import source_fingerprint
 
 FILES = {
     "custom_policies.py": """\

@@ -22,7 +22,7 @@ from uuid import uuid4
 
 from dowise.errors import DowiseError
 
-Result = TypeVar("Result")
+ResultT = TypeVar("ResultT")
 
 _MAX_MEGABYTES = 256
 MAX_BYTES = _MAX_MEGABYTES * 2**20  # a file of a few kilobytes can unpack to terabytes
@@ -84,7 +84,7 @@ def file_stem(path: str | Path) -> str:
     return _uncompressed_name(path).stem
 
 
-def read_file(path: str | Path, parse: Callable[[str], Result]) -> Result:
+def read_file(path: str | Path, parse: Callable[[str], ResultT]) -> ResultT:
     """Parse the text of a UTF-8 file, compressed with gzip or not."""
     path = require_file(path)
     text = _decode(path, _decompress(path, _read_bytes(path)))

@@ -14,7 +14,7 @@ import numpy as np
 from dowise.errors import DowiseError, suggestion
 
 Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+ResultT = TypeVar("ResultT")
 
 
 def check_integer(name: str, number: object, minimum: int, maximum: float = inf) -> int:
@@ -78,7 +78,7 @@ def check_optional_text(name: str, value: object) -> str | None:
     raise DowiseError(f"{name}={value!r} must be a str", code="invalid-type")
 
 
-def suggest_keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def suggest_keywords(function: Callable[Parameters, ResultT]) -> Callable[Parameters, ResultT]:
     """Decorate a function to suggest corrections of misspelt keywords; the signature is kept.
 
     >>> @suggest_keywords
@@ -90,7 +90,7 @@ def suggest_keywords(function: Callable[Parameters, Result]) -> Callable[Paramet
     keywords = [name for name in signature(function).parameters if name != "self"]
 
     @wraps(function)
-    def checked(*positional: Parameters.args, **named: Parameters.kwargs) -> Result:
+    def checked(*positional: Parameters.args, **named: Parameters.kwargs) -> ResultT:
         for name in named:
             if name not in keywords:
                 close = suggestion(name, keywords)

@@ -28,11 +28,11 @@ LIKELY_EDGE = 0.25
 """A soft edge is drawn as suspected if its probability exceeds this and its prior."""
 _POSITIVE = 3.0
 _STRENGTHS = (  # smallest Bayes factor of each strength, after Kass & Raftery (1995)
-    (150.0, "very strongly for it"),
-    (20.0, "strongly for it"),
-    (_POSITIVE, "for it"),
-    (1 / 3, "nothing"),
-    (0.0, "against it"),
+    (150.0, "very strong"),
+    (20.0, "strong"),
+    (_POSITIVE, "positive"),
+    (1 / 3, "inconclusive"),
+    (0.0, "negative"),
 )
 
 
@@ -238,7 +238,7 @@ class Evidence:
 
 
 def describe_bayes_factor(factor: float) -> str:
-    """Return the strength of a Bayes factor as text."""
+    """Return the strength of the evidence for an edge, by its Bayes factor."""
     return next(text for smallest, text in _STRENGTHS if factor >= smallest)
 
 

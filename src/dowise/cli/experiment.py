@@ -314,7 +314,10 @@ def _config_blocks(experiment: ExperimentBase) -> list[Block]:
     floor = experiment.options.get("floor")
     advice = floor_advice(experiment.policy, experiment.options)
     rows = (
-        ("minimise" if problem.minimise else "maximise", f"{problem.reward} ({_values(problem)})"),
+        (
+            "minimise" if problem.minimise else "maximise",
+            f"{problem.reward} ({_describe_values(problem)})",
+        ),
         ("context", ", ".join(problem.context)),
         *zip(["arms", *[""] * len(arms)], arms, strict=False),
         ("forbidden", ", ".join(map(str, problem.forbidden))),
@@ -323,7 +326,7 @@ def _config_blocks(experiment: ExperimentBase) -> list[Block]:
         ("", advice or ""),
     )
     blocks: list[Block] = [Table(("", ""), tuple(row for row in rows if row[1]))]
-    if not _are_labels_values(problem.reward_values):
+    if not _are_values_those_of_labels(problem.reward_values):
         blocks.append(
             Paragraph(
                 f"The labels of {problem.reward} are numbers, but only their order counts: set "
@@ -334,7 +337,7 @@ def _config_blocks(experiment: ExperimentBase) -> list[Block]:
     return blocks
 
 
-def _values(problem: Problem) -> str:
+def _describe_values(problem: Problem) -> str:
     """Describe the value of each reward label, or the range of many."""
     values = problem.reward_values
     if len(values) > _MAX_ARMS:
@@ -343,7 +346,7 @@ def _values(problem: Problem) -> str:
     return ", ".join(f"{label} counts as {value:g}" for label, value in values.items())
 
 
-def _are_labels_values(values: Mapping[str, float]) -> bool:
+def _are_values_those_of_labels(values: Mapping[str, float]) -> bool:
     """Return False if labels are numbers but count by their order, because nothing else is set."""
     counts, steps = [*values.values()], max(len(values) - 1, 1)
     if counts != [i / steps for i in range(len(counts))]:

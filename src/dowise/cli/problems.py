@@ -388,21 +388,21 @@ def _evidence_blocks(
         if rows := evidence.rows():
             yield Heading("Edges that the graph lacks")
             yield Table(
-                ("edge", "it would mean that", "Bayes factor", "the records speak", "judged by"),
+                ("edge", "it would mean that", "Bayes factor", "evidence for it", "based on"),
                 tuple(rows),
-                right=("Bayes factor", "judged by"),
+                right=("Bayes factor", "based on"),
             )
         if silent := int((evidence.scored == 0).sum()):
             yield Paragraph(
-                f"{pluralize(silent, 'edge')} that no record tells of left out; --json has all"
+                f"{pluralize(silent, 'edge')} without evidence are not shown; --json lists them"
             )
     if priors:
         texts = {edge: describe_bayes_factor(ratio) for edge, ratio in _odds_ratios(belief).items()}
         for edge in belief.undecidable_edges:
-            texts[edge] = "nothing: no arm needs it"
+            texts[edge] = "none: no arm needs it"
         yield Heading("Doubtful edges")
         yield Table(
-            ("edge", "before", "now", "the records speak"),
+            ("edge", "before", "now", "evidence for it"),
             tuple(
                 (edge, f"{priors[edge]:.2f}", f"{chances[edge]:.2f}", text)
                 for edge, text in texts.items()

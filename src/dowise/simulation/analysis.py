@@ -17,7 +17,7 @@ from dowise.errors import import_extra
 if TYPE_CHECKING:
     import pandas
 
-MIN_TRIALS = 10  # for a verdict
+MIN_TRIALS_FOR_VERDICT = 10  # for a verdict
 Measure = Literal["regret", "expected"]
 """Regret under the true CPTs, or expected regret under the posterior."""
 Verdict = Literal["holds", "does not hold", "not shown"]
@@ -121,7 +121,7 @@ class JudgedClaim:
     @property
     def verdict(self) -> Verdict:
         """Verdict by the interval of the deciding difference."""
-        if self.deciding.trials < MIN_TRIALS:
+        if self.deciding.trials < MIN_TRIALS_FOR_VERDICT:
             return "not shown"
         low, high = self.deciding.interval
         return "holds" if high < 0 else "does not hold" if low > 0 else "not shown"

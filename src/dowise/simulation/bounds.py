@@ -75,7 +75,7 @@ _MAX_CONTEXT_COLUMNS = 4  # of the table of p*
 SAMPLES, SAMPLES_PER_ARM = 50_000, 100
 POLICY_SAMPLES = 1000
 TRIALS = 100  # of `certified-ids`
-MIN_TRIALS = 10  # for the expansion of Student's quantile
+MIN_TRIALS_FOR_QUANTILE = 10  # for the expansion of Student's quantile
 P_BEST_CONFIDENCE = 0.999  # of the radius around p*(a), as in section 6
 CERTIFIED_CONFIDENCE = 0.95  # of the upper limit of the certified bound
 MIN_DRAWS_PER_KIND = 10  # with fewer for each arm or map, an entropy can't be trusted
@@ -375,7 +375,7 @@ def bounds(
     delta, seed = check_fraction("delta", delta), check_integer("seed", seed, 0)
     if not check_flag("certify", certify) and trials is not None:
         raise DowiseError(f"trials={trials!r} requires `certify`", code="unused-option")
-    trials = check_integer("trials", TRIALS if trials is None else trials, MIN_TRIALS)
+    trials = check_integer("trials", TRIALS if trials is None else trials, MIN_TRIALS_FOR_QUANTILE)
     contexts = _contexts(problem)
     level = delta / (2 * horizon * arms)
     prior = _estimate_prior(Belief(problem), contexts, samples, level, seed, progress)

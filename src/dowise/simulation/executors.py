@@ -1,7 +1,7 @@
 """Executors of jobs: this process, worker processes on this machine, or a Dask cluster.
 
 The worker pool is our own code: with joblib's loky the test
-`test_no_stop_at_any_moment_shows_a_traceback_or_leaves_a_worker` fails, since its workers share
+`test_a_stop_at_any_moment_shows_no_traceback_and_leaves_no_worker` fails, since its workers share
 our process group and print tracebacks if Ctrl-C comes while they start; they also survive a killed
 parent.
 
@@ -44,9 +44,8 @@ ResultT = TypeVar("ResultT")
 IDLE_TIMEOUT = 300.0  # seconds that an idle worker is kept for the next run
 HEAD_START = 1.0  # seconds of work before workers are started; starting one takes about as long
 
-_WORKER_DIED = (
-    "a worker died, perhaps out of memory: finished jobs are kept; run it again to resume"
-)
+_HOW_TO_RESUME = "with `out`, finished jobs are kept and the same call resumes the run"
+_WORKER_DIED = f"a worker died, perhaps out of memory: use fewer workers; {_HOW_TO_RESUME}"
 _WORKER_MAIN = (
     "import sys; sys.path[:] = sys.argv[1:]; del sys.argv[1:]; "
     "from dowise.simulation.executors import serve_jobs; serve_jobs()"
@@ -412,8 +411,8 @@ def _run_on_dask(
             raise DowiseError(_WORKER_DIED, code="workers-failed") from None
         except (CancelledError, distributed.CancelledError, OSError) as error:
             raise DowiseError(
-                f"lost the Dask scheduler at {address} ({type(error).__name__}): finished jobs are "
-                "kept; run it again to resume",
+                f"lost the Dask scheduler at {address} ({type(error).__name__}): start it again; "
+                f"{_HOW_TO_RESUME}",
                 code="cluster-unreachable",
             ) from None
 

@@ -206,11 +206,13 @@ class Call:
     def settings(self) -> str:
         """Digest of what the results of calls must share to be shown together."""
         shared = {key: x for key, x in self.spec.items() if key not in ("problems", "policies")}
-        return digest_of([shared, self.horizon])
+        return digest_of_json([shared, self.horizon])
 
     def pair(self, job: Job) -> str:
         """Digest of the problem and the policy of a job, which a label alone does not identify."""
-        return digest_of([self.spec["problems"][job.problem], self.spec["policies"][job.policy]])
+        return digest_of_json(
+            [self.spec["problems"][job.problem], self.spec["policies"][job.policy]]
+        )
 
 
 class RunDirectory:
@@ -249,7 +251,7 @@ class RunDirectory:
             "trials": call.trials,
             "jobs": jobs,
         }
-        file = self.path / CALLS / f"{digest_of(content)}.json"
+        file = self.path / CALLS / f"{digest_of_json(content)}.json"
         try:
             is_listed = read_checked_json(file) is not None
         except DamagedError:
@@ -392,7 +394,7 @@ def select_jobs(
 # -- files and directories -------------------------------------------------------------------------
 
 
-def digest_of(data: Any) -> str:
+def digest_of_json(data: Any) -> str:
     """Return the SHA-256 digest of JSON data."""
     return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
@@ -411,7 +413,7 @@ def read_checked_json(path: Path) -> dict[str, Any] | None:
         checksum = content.pop(_CHECKSUM, None)
     except (ValueError, TypeError, AttributeError, RecursionError):  # not a JSON object
         content = checksum = None
-    if content is None or digest_of(content) != checksum:
+    if content is None or digest_of_json(content) != checksum:
         raise DamagedError(
             f"{path} is damaged, its checksum does not match: restore it, or choose another "
             "directory"
@@ -421,7 +423,7 @@ def read_checked_json(path: Path) -> dict[str, Any] | None:
 
 def write_checked_json(path: Path, content: dict[str, Any]) -> None:
     """Write a JSON file with a checksum, atomically."""
-    text = json.dumps({**content, _CHECKSUM: digest_of(content)}, indent=2, ensure_ascii=False)
+    text = json.dumps({**content, _CHECKSUM: digest_of_json(content)}, indent=2, ensure_ascii=False)
     write_text(path, text + "\n")
 
 

@@ -13,9 +13,7 @@ whose graph may lack an edge.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import sha256
@@ -35,7 +33,8 @@ from dowise.errors import (
     DowiseError,
     UserCodeError,
     describe_error,
-    is_user_code,
+    join_names,
+    suggestion,
     user_code_location,
 )
 from dowise.policies.base import MinimalPolicy
@@ -43,7 +42,8 @@ from dowise.policies.registry import import_named, make_checked, make_with_floor
 from dowise.problem import Problem
 from dowise.problem.problem_file import problem_text
 from dowise.simulation.executors import pickle_task
-from dowise.simulation.run_directory import Job, JobResult, digest_of
+from dowise.simulation.run_directory import Job, JobResult, digest_of_json
+from dowise.simulation.source_fingerprint import is_builtin, source_fingerprint
 from dowise.simulation.trial import (
     Trial,
     TrialCollector,
@@ -238,7 +238,9 @@ class SimulationSpec:
         for label, values in options.items():
             if label not in specs:
                 raise DowiseError(
-                    f"options for {label!r}, which is not among the policies", code="unknown-policy"
+                    f"options for {label!r}, which is not among the policies"
+                    f"{suggestion(label, specs)}: {join_names(specs)}",
+                    code="unknown-policy",
                 )
             if not isinstance(values, Mapping):
                 raise DowiseError(
@@ -306,7 +308,7 @@ class SimulationSpec:
             jobs_of_problem = []
             for label, policy in self.policies.items():
                 pair = spec["problems"][problem], spec["policies"][label]
-                source = digest_of([shared, problem, label, *pair])
+                source = digest_of_json([shared, problem, label, *pair])
                 size = QUICK_TRIALS_PER_JOB if policy.is_quick else TRIALS_PER_JOB
                 for first in range(0, self.trials, size):
                     last = min(first + size, self.trials) - 1
@@ -430,61 +432,3 @@ def _why_not_expected(worlds: Worlds) -> str | None:
         doubtful = ", ".join(problem.edge_priors)
         return f"but these have all doubtful edges ({doubtful}): draw the edges (edges='prior')"
     return None
-
-
-# -- user code -------------------------------------------------------------------------------------
-
-
-def is_builtin(factory: Callable[..., Any]) -> bool:
-    """Return True if a class or function belongs to dowise."""
-    return factory.__module__.partition(".")[0] == "dowise"
-
-
-def source_fingerprint(factory: Callable[..., Any]) -> str | None:
-    """Return a digest of the sources of user code, so that a change is noticed.
-
-    The digest covers the files of the class or function and of its base classes, and all files of
-    their packages, but no other imports. It is None for built-ins, which the version identifies,
-    and for code without a source.
-    """
-    if is_builtin(factory):
-        return None
-    owner = getattr(factory, "__self__", factory)  # the class of a class method
-    classes = (owner if isinstance(owner, type) else type(owner)).__mro__
-    parts = [text for part in (factory, *classes) for text in _source_texts(part)]
-    package = factory.__module__.partition(".")[0]
-    files: set[Path] = set()
-    for name in {factory.__module__, *(base.__module__ for base in classes)}:
-        module, root = sys.modules.get(name), name.partition(".")[0]
-        file = getattr(module, "__file__", None)
-        if file is None or root == "dowise" or not (is_user_code(file) or root == package):
-            continue
-        files.add(Path(file))
-        for folder in getattr(sys.modules.get(root), "__path__", ()):
-            files.update(Path(folder).rglob("*.py"))
-    for path in sorted(files):
-        with suppress(OSError):
-            parts += [path.name.encode(), path.read_bytes()]
-    if not parts:
-        return None
-    digest = sha256()
-    for part in parts:
-        digest.update(b"%d\n" % len(part) + part)
-    return digest.hexdigest()[:16]
-
-
-def _source_texts(part: Any) -> Iterator[bytes]:
-    """Yield the source of a function, or of the methods of a class that is not in a file."""
-    module = sys.modules.get(part.__module__)
-    if isinstance(part, type):
-        if module is None or getattr(module, "__file__", None) or module.__name__ == "builtins":
-            return
-        for method in filter(inspect.isfunction, vars(part).values()):
-            yield from _source_texts(method)
-        return
-    # Code compiled from a string has the file name of `python -c`, but another text.
-    is_string = getattr(getattr(part, "__code__", None), "co_filename", "") == "<string>"
-    if is_string and part.__module__ != "__main__":
-        return
-    with suppress(OSError, TypeError):
-        yield inspect.getsource(part).encode()

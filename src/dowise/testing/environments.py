@@ -11,12 +11,15 @@ from dowise._core.validation import check_integer
 from dowise.environments.environment import World, world_defect
 from dowise.errors import USER_CODE_ERRORS, DowiseError
 from dowise.problem import Intervention, Problem
+from dowise.testing.contract import Contract
 
 FALSE_ALARM_RATE = 1e-6
 _MAX_CONTEXTS, _MAX_ARMS = 3, 10  # number of contexts and arms that are played
 _ROUNDING = 1e-9
 
 Labels = dict[str, str]
+
+_require = Contract("the world").require
 
 
 def check_environment(environment: World, plays: int = 1000) -> None:
@@ -59,11 +62,6 @@ def check_environment(environment: World, plays: int = 1000) -> None:
             _check_repeatable(environment, problem, arm, context)
     _check_bad_context(environment)
     _check_rewards(environment, contexts, arms, plays, rng)
-
-
-def _require(is_kept: bool, clause: str) -> None:
-    if not is_kept:
-        raise DowiseError(f"the world breaks the contract: {clause}", code="broken-contract")
 
 
 def _contexts(world: World, problem: Problem) -> list[Labels]:

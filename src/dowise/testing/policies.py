@@ -18,11 +18,15 @@ from dowise.policies.decision import Decision
 from dowise.policies.registry import make_policy
 from dowise.problem import Intervention, Problem, Record, load_problem
 from dowise.problem.record import RecordBatch, past_record
+from dowise.testing.contract import Contract
 
 BATCH_SIZE = 4
 
 Labels = dict[str, str]
 DecideMany = Callable[..., list[Decision]]
+
+_CONTRACT = Contract("this policy")
+_broken, _require = _CONTRACT.broken, _CONTRACT.require
 
 
 def check_policy(
@@ -84,15 +88,6 @@ def check_policy(
             raise
         except USER_CODE_ERRORS as error:
             raise _broken(f"it raises {type(error).__name__}: {error}") from error
-
-
-def _broken(promise: str) -> DowiseError:
-    return DowiseError(f"this policy breaks the contract: {promise}", code="broken-contract")
-
-
-def _require(is_kept: bool, promise: str) -> None:
-    if not is_kept:
-        raise _broken(promise)
 
 
 def _require_error(call: Callable[[], object], name: str, remedy: str = "") -> None:

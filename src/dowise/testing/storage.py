@@ -12,11 +12,15 @@ from typing import Any, NamedTuple
 from dowise.errors import DowiseError
 from dowise.experiment.event import Event, next_event
 from dowise.experiment.storage.base import Snapshot, Storage
+from dowise.testing.contract import Contract
 
 CALL_TIMEOUT = 10.0  # seconds; a call that takes longer is assumed to wait
 JOIN_TIMEOUT = 60.0  # seconds; for writers that take turns
 WRITERS = 6
 EVENTS_PER_WRITER = 8
+
+_CONTRACT = Contract("this storage")
+_broken, _require = _CONTRACT.broken, _CONTRACT.require
 
 
 def check_storage(make: Callable[[], Storage]) -> None:
@@ -63,15 +67,6 @@ class _Stores(NamedTuple):
     first: Storage
     second: Storage
     name: str
-
-
-def _broken(promise: str) -> DowiseError:
-    return DowiseError(f"this storage breaks the contract: {promise}", code="broken-contract")
-
-
-def _require(is_kept: bool, promise: str) -> None:
-    if not is_kept:
-        raise _broken(promise)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from dowise.graph.formats.text import parse_text
 
 __all__ = ["GRAPH_ENDINGS", "Structure", "format_of", "parse_structure", "read_structure"]
 
-Result = TypeVar("Result")
+ResultT = TypeVar("ResultT")
 
 _SKIPPED = r"(?:\s|//[^\n]*|/\*[\s\S]*?\*/|#[^\n]*)*+"
 _NAME = r'(?:"(?:[^"\\]|\\.)*"|[^\s{}"\[\]]+)'
@@ -46,7 +46,7 @@ def detect_format(text: str) -> str | None:
     return "text" if _ARROW.search(text) else None
 
 
-def parse_as(kind: str, parse: Callable[[str], Result], text: str, remedy: str) -> Result:
+def parse_as(kind: str, parse: Callable[[str], ResultT], text: str, remedy: str) -> ResultT:
     """Parse a text. If it looks like another format, the syntax error mentions that.
 
     `remedy` is appended to the error, with "{}" replaced by the name of that format.
