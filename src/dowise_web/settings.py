@@ -5,10 +5,10 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 from functools import cached_property
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from dowise._core.hosts import is_loopback
 from dowise.errors import DowiseError
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -110,18 +110,6 @@ class Settings:
     def cookie(self) -> str:
         """Name of the session cookie; it contains the port, because cookies are shared by ports."""
         return f"__Host-dowise-{self.port}" if self.is_secure else f"dowise-{self.port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if only this machine can reach a host.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _check_certificate(certificate: Path, key: Path) -> None:

@@ -13,10 +13,10 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
+from dowise._core.hosts import is_loopback
 from dowise.errors import ConflictError, DowiseError, NotFoundError, UnavailableError, import_extra
 
 if TYPE_CHECKING:
@@ -107,20 +107,13 @@ def parse_address(url: object) -> Address:
 def check_encrypted(base: str) -> None:
     """Raise `DowiseError` if others on the network could read what is sent."""
     parts = urlsplit(base)
-    if parts.scheme == "https" or _is_loopback(parts.hostname or ""):
+    if parts.scheme == "https" or is_loopback(parts.hostname or ""):
         return
     raise DowiseError(
         f"the token would be sent to {parts.hostname} unencrypted: use https://, or insecure=True "
         "(DOWISE_INSECURE=1) on a network that you trust",
         code="insecure-connection",
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @contextmanager

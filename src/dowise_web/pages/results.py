@@ -292,7 +292,7 @@ async def known(
     url_of_all = {"arms": "all"} if arms == "all" else {}
     return await render_in_thread(
         request,
-        "known.html",
+        "results.html",
         principal,
         view=view,
         problem=status.problem,
@@ -321,12 +321,16 @@ async def known(
 
 
 @router.get("/past")
-async def known_past(request: Request, view: CurrentView, principal: Reader) -> Response:
+async def charts(request: Request, view: CurrentView, principal: Reader) -> Response:
     """Show the charts alone, which take longer."""
     view, status = await _status(request, view)
     context = await _selected_context(request, view, status, _Query(request, view, status.problem))
-    charts = await _charts(request, view, status, context)
-    return await render_in_thread(request, "known_past.html", principal, charts=charts)
+    return await render_in_thread(
+        request,
+        "results_charts.html",
+        principal,
+        charts=await _charts(request, view, status, context),
+    )
 
 
 async def _status(request: Request, view: StateView) -> tuple[StateView, Status]:

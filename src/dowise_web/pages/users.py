@@ -13,6 +13,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.datastructures import FormData
 
+from dowise._core.hosts import is_loopback
 from dowise.errors import DowiseError
 from dowise_web import tokens
 from dowise_web.api.admin import summaries
@@ -21,13 +22,12 @@ from dowise_web.auth import Admin, Principal, Reader, retry_after
 from dowise_web.errors import RefusedError
 from dowise_web.pages.new_experiment import parse_whole_number
 from dowise_web.pages.rendering import SentForm, get_text, page_message, page_url, render
-from dowise_web.settings import is_loopback
 from dowise_web.tokens import CreatedToken, Token
 
 router = APIRouter()
 Secret = Annotated[str, Form(max_length=1000)]
 
-LINK_MINUTES = 24 * 60  # a link that is sent to someone is not opened at once
+INVITATION_MINUTES = 24 * 60  # a link that is sent to someone is not opened at once
 ROLE_DESCRIPTIONS = {
     "read": "see everything",
     "tell": "also record outcomes, and correct them",
@@ -155,11 +155,11 @@ def _limit_rate(request: Request, key: str, message: str) -> None:
         )
 
 
-# -- people -------------------------------------------------------------------------------------
+# -- users --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Person:
+class User:
     """A token or a link, with the sessions that it opened."""
 
     token: dict[str, Any]
@@ -193,11 +193,11 @@ class Person:
 
 
 @router.get("/people")
-def people(
+def users(
     request: Request, principal: Admin, revoked: Annotated[str, Query(max_length=20)] = ""
 ) -> Response:
     """Show everyone who has access, and the form to invite someone."""
-    return _render_people(request, principal, revoked=revoked)
+    return _render_users(request, principal, revoked=revoked)
 
 
 @router.post("/people")
@@ -213,8 +213,8 @@ def invite(request: Request, principal: Admin, form: SentForm) -> Response:
         )
     except DowiseError as error:
         message = page_message(request, error)
-        return _render_people(request, principal, error=message, sent=form)
-    return _render_people(request, principal, created=created, secret=secret)
+        return _render_users(request, principal, error=message, sent=form)
+    return _render_users(request, principal, created=created, secret=secret)
 
 
 @router.get("/people/revoke")
@@ -226,24 +226,24 @@ def confirm_revoke(
     """Ask for confirmation; without an id, as after a failed form, show the page People."""
     if not id:
         return RedirectResponse("/people", 303)
-    person = _find_person(request, principal, id)
-    return render(request, "people_revoke.html", principal, active_page="people", person=person)
+    user = _find_user(request, principal, id)
+    return render(request, "users_revoke.html", principal, active_page="people", user=user)
 
 
 @router.post("/people/revoke")
 def revoke(request: Request, principal: Admin, form: SentForm) -> Response:
     """Revoke a token or link and its sessions; users who revoke their own are signed out."""
-    person = _find_person(request, principal, get_text(form, "id"))
-    tokens.revoke(get_registry(request).storage, person.token["id"])
-    if person.is_own:
-        return RedirectResponse(f"/login?revoked={person.token['kind']}", 303)
-    return RedirectResponse(f"/people?revoked={person.token['id']}", 303)
+    user = _find_user(request, principal, get_text(form, "id"))
+    tokens.revoke(get_registry(request).storage, user.token["id"])
+    if user.is_own:
+        return RedirectResponse(f"/login?revoked={user.token['kind']}", 303)
+    return RedirectResponse(f"/people?revoked={user.token['id']}", 303)
 
 
-def _find_person(request: Request, principal: Principal, number: str) -> Person:
-    for person in _people(tokens.list_tokens(get_registry(request).storage), principal.source):
-        if str(person.token["id"]) == number:
-            return person
+def _find_user(request: Request, principal: Principal, number: str) -> User:
+    for user in _list_users(tokens.list_tokens(get_registry(request).storage), principal.source):
+        if str(user.token["id"]) == number:
+            return user
     raise DowiseError(
         f"there is no token or link {number!r:.40}: reload the page People", code="unknown-token"
     )
@@ -265,10 +265,10 @@ def _create_access(request: Request, form: FormData) -> CreatedToken:
             "a link is valid for one day: leave the days empty, or choose a token",
             code="invalid-number",
         )
-    return tokens.create_link(storage, role, name, LINK_MINUTES)
+    return tokens.create_link(storage, role, name, INVITATION_MINUTES)
 
 
-def _render_people(
+def _render_users(
     request: Request,
     principal: Principal,
     *,
@@ -278,16 +278,16 @@ def _render_people(
     created: Token | None = None,
     secret: str | None = None,
 ) -> Response:
-    everyone = _people(tokens.list_tokens(get_registry(request).storage), principal.source)
-    former = [person for person in everyone if not person.is_active]
+    all_users = _list_users(tokens.list_tokens(get_registry(request).storage), principal.source)
+    former = [user for user in all_users if not user.is_active]
     address = request.app.state.settings.address
     return render(
         request,
-        "people.html",
+        "users.html",
         principal,
         422 if error else 200,
         active_page="people",
-        revoked=[person.token for person in former if str(person.token["id"]) == revoked],
+        revoked=[user.token for user in former if str(user.token["id"]) == revoked],
         error=error,
         sent=sent or {},
         key=request.app.state.one_time_form.new_key(),
@@ -296,22 +296,22 @@ def _render_people(
         address=address,
         is_local=is_loopback(urlsplit(address).hostname or ""),
         roles=ROLE_DESCRIPTIONS,
-        active=[person for person in everyone if person.is_active],
+        active=[user for user in all_users if user.is_active],
         former=former,
     )
 
 
-def _people(all_tokens: list[dict[str, Any]], own_source: int) -> list[Person]:
+def _list_users(all_tokens: list[dict[str, Any]], own_source: int) -> list[User]:
     """Return tokens and links with their sessions, the newest first."""
-    people = []
+    users = []
     for token in reversed(all_tokens):
         if token["kind"] == "session":
             continue
         sessions = [other for other in all_tokens if other["parent"] == token["id"]]
         ends = [session["ends_at"] for session in sessions if session["state"] == "valid"]
         is_used_up = token["state"] != "valid"
-        people.append(
-            Person(
+        users.append(
+            User(
                 token,
                 len(ends),
                 sum(session["state"] == "ended" for session in sessions),
@@ -320,7 +320,7 @@ def _people(all_tokens: list[dict[str, Any]], own_source: int) -> list[Person]:
                 token["id"] == own_source,
             )
         )
-    return people
+    return users
 
 
 class OneTimeForm:
