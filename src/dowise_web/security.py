@@ -38,7 +38,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-SAFE_METHODS = ("GET", "HEAD")
+METHODS_WITHOUT_ORIGIN = ("GET", "HEAD")
 MAX_CONCURRENT_REQUESTS = 1000
 BODY_TIMEOUT = 30.0  # seconds for a body, and more for a large one
 MIN_BODY_RATE = 10_000.0  # bytes per second
@@ -107,7 +107,7 @@ class SecurityMiddleware:
             is_our_form = origin == "null" and site == "same-origin"
             if not is_our_form:
                 return Refusal(403, _CROSS_SITE, "cross-site-request")
-        if scope["method"] not in SAFE_METHODS:
+        if scope["method"] not in METHODS_WITHOUT_ORIGIN:
             if site not in (None, "same-origin", "none"):
                 return Refusal(403, _CROSS_SITE, "cross-site-request")
             if origin is None and site is None and "cookie" in headers:

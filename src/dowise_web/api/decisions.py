@@ -1,4 +1,4 @@
-"""Ask for decisions, and tell what came of them."""
+"""Ask for decisions, and record their outcomes."""
 
 from __future__ import annotations
 

@@ -56,6 +56,7 @@ class AskMany(_Body):
     contexts: list[Values | None] = Field(min_length=1, max_length=1000)
     allowed: list[Arm] | None = None
     forbid: list[Arm] | None = None
+    request_id: RequestId = None
 
     @model_validator(mode="after")
     def _limit_arms(self) -> AskMany:
@@ -64,8 +65,6 @@ class AskMany(_Body):
         if listed * len(self.contexts) > MAX_BATCH_ARMS:
             raise ValueError(f"{listed:,} arms are too many for {len(self.contexts):,} contexts")
         return self
-
-    request_id: RequestId = None
 
 
 class Tell(_Body):
