@@ -12,7 +12,7 @@ import dowise
 from dowise_web import api, pages
 from dowise_web.auth import OPEN_PATHS, AuthMiddleware
 from dowise_web.errors import add_error_handlers
-from dowise_web.limits import TokenBucket
+from dowise_web.rate_limits import TokenBucket
 from dowise_web.registry import ExperimentRegistry
 from dowise_web.sandbox import RehearsalJobs, Sandbox
 from dowise_web.settings import Settings

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from dowise.errors import UnavailableError
 from dowise.experiment import StateView
 from dowise_web.errors import RefusedError
-from dowise_web.limits import RETRY_LATER, FairLimiter, Ticket
+from dowise_web.rate_limits import RETRY_LATER, FairLimiter, Ticket
 
 Result = TypeVar("Result")
 Key = tuple[str, Hashable]

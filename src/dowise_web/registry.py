@@ -13,7 +13,7 @@ from dowise.experiment import Experiment, validate_name
 from dowise.experiment.storage import Storage
 from dowise.problem import Problem
 from dowise_web.cache import ResultCache
-from dowise_web.limits import FairLimiter
+from dowise_web.rate_limits import FairLimiter
 
 _LOG = logging.getLogger("dowise_web")
 

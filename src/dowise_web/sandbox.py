@@ -50,6 +50,7 @@ _SOURCES = Path(__file__).parents[1]  # the folder in which `import dowise_web` 
 _ENVIRONMENT = {"PATH", "HOME", "TMPDIR", "TMP", "TEMP", "XDG_CACHE_HOME", "LD_LIBRARY_PATH"}
 _ENVIRONMENT |= {"LANG", "SYSTEMROOT", "USERNAME", "USERPROFILE", "PYTHONHOME", "PYTHONUSERBASE"}
 _THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_CPU_LIMIT_SIGNAL = getattr(signal, "SIGXCPU", None)
 # Libraries in C report a lack of memory by these signals only.
 _OUT_OF_MEMORY_SIGNALS = [
     getattr(signal, name, None) for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGKILL")
@@ -85,7 +86,7 @@ _LOG = logging.getLogger("dowise_web")
 
 
 @dataclass(frozen=True)
-class Limits:
+class SandboxLimits:
     """Limits on jobs; seconds are wall-clock time."""
 
     preview_seconds: float = 10.0
@@ -151,7 +152,7 @@ class SandboxFailedError(UnavailableError):
 class Worker:
     """A process that does one job, as the server sees it; it starts to load immediately."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SandboxLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
         self._killed_by: _KillReason | None = None
@@ -243,7 +244,7 @@ class Worker:
         if "refused" in message:
             return BadInputError(**message["refused"])
         if kind is not None:
-            if self._killed_by == "timeout" or status == -getattr(signal, "SIGXCPU", 0) != 0:
+            if self._killed_by == "timeout" or -status == _CPU_LIMIT_SIGNAL:
                 limit, so_far = pluralize(round(self._limits.seconds(kind)), "second"), ""
                 if worlds is not None:
                     so_far = f" ({worlds[0]:,} of {worlds[1]:,} worlds were finished by then)"
@@ -303,8 +304,8 @@ class Sandbox:
     memory raise `LimitExceededError`.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+    def __init__(self, limits: SandboxLimits | None = None) -> None:
+        self.limits = limits or SandboxLimits()
         self._slots = threading.BoundedSemaphore(self.limits.max_running)
         self._rehearsal_slots = threading.BoundedSemaphore(self.limits.max_rehearsals)
         self._lock = threading.Lock()

@@ -107,7 +107,7 @@ def _receive(jobs: BinaryIO, queue: SimpleQueue[bytes]) -> None:
 
 def _warm_up() -> None:
     """Import what a preview needs; numba, which takes longer, is left to jobs that need it."""
-    from dowise_web.preview import preview
+    from dowise_web.sandbox_jobs import preview
 
     preview({"text": _SMALL_PROBLEM}, lambda _finished, _worlds: None)
 
@@ -115,8 +115,8 @@ def _warm_up() -> None:
 def run_job(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
     """Run a job and send its messages."""
     from dowise.errors import DowiseError
-    from dowise_web.preview import JOBS
     from dowise_web.sandbox import BadInputError
+    from dowise_web.sandbox_jobs import JOBS
 
     last_progress = 0.0
 

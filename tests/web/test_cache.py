@@ -13,7 +13,7 @@ from dowise.experiment import Head
 from dowise_web import cache
 from dowise_web.cache import ResultCache
 from dowise_web.errors import RefusedError
-from dowise_web.limits import FairLimiter
+from dowise_web.rate_limits import FairLimiter
 
 
 class ViewStub:
@@ -198,7 +198,7 @@ def test_a_principal_with_a_free_slot_lends_it_to_a_shared_job():
 
 
 def test_a_job_without_a_slot_fails_for_all_waiting_requests(monkeypatch):
-    monkeypatch.setattr("dowise_web.limits.SLOT_TIMEOUT", 0.1)
+    monkeypatch.setattr("dowise_web.rate_limits.SLOT_TIMEOUT", 0.1)
 
     async def test(results):
         held = PausedComputation()

@@ -2,11 +2,11 @@
 
 import pytest
 
-from dowise_web.sandbox import Limits, Sandbox
+from dowise_web.sandbox import Sandbox, SandboxLimits
 
 
 @pytest.fixture(scope="session")
 def sandbox():
     # The first test may have to compile kernels, on a busy machine.
-    with Sandbox(Limits(begin_seconds=600)) as shared:
+    with Sandbox(SandboxLimits(begin_seconds=600)) as shared:
         yield shared

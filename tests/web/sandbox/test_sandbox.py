@@ -19,11 +19,11 @@ from dowise.problem.problem_file import builtin_path
 from dowise_web.sandbox import (
     BadInputError,
     LimitExceededError,
-    Limits,
     RehearsalJobs,
     Sandbox,
     SandboxBusyError,
     SandboxFailedError,
+    SandboxLimits,
     Worker,
     _environment,
 )
@@ -117,7 +117,7 @@ def test_threads_take_turns(sandbox):
 
 
 def test_a_timeout_does_not_delay_others():
-    with Sandbox(Limits(preview_seconds=2)) as sandbox:
+    with Sandbox(SandboxLimits(preview_seconds=2)) as sandbox:
         errors = []
 
         def endless():
@@ -135,7 +135,7 @@ def test_a_timeout_does_not_delay_others():
 
 
 def test_memory_is_limited():
-    with Sandbox(Limits(megabytes=256)) as sandbox:
+    with Sandbox(SandboxLimits(megabytes=256)) as sandbox:
         arms = f'graph = "{"; ".join(f"X{i} -> Y" for i in range(22))}"\nreward = "Y"\n'
         with pytest.raises(LimitExceededError, match="more than 256 MB of memory"):
             sandbox.preview(arms + "max_arms = 1000000000")
@@ -161,7 +161,7 @@ def test_an_abort_in_a_library_is_a_memory_error(sandbox):
 
 def test_results_have_a_maximum_size():
     with (
-        Sandbox(Limits(answer_bytes=500)) as sandbox,
+        Sandbox(SandboxLimits(answer_bytes=500)) as sandbox,
         pytest.raises(LimitExceededError, match="more than 500 bytes"),
     ):
         sandbox.preview(TASK2)
@@ -244,7 +244,7 @@ def test_one_rehearsal_at_a_time_beside_previews():
 
 
 def test_a_job_without_a_slot_is_refused():
-    with Sandbox(Limits(max_running=1, slot_timeout=0.1)) as sandbox:
+    with Sandbox(SandboxLimits(max_running=1, slot_timeout=0.1)) as sandbox:
 
         def endless():
             with pytest.raises(SandboxFailedError):
@@ -328,7 +328,7 @@ def test_failures_are_logged(sandbox, caplog):
 
 def test_a_process_that_does_not_start_is_an_error(caplog):
     with (
-        Sandbox(Limits(megabytes=20)) as sandbox,
+        Sandbox(SandboxLimits(megabytes=20)) as sandbox,
         caplog.at_level(logging.ERROR),
         pytest.raises(SandboxFailedError, match="^something went wrong in the server"),
     ):

@@ -4,7 +4,7 @@ import psutil
 import pytest
 from support.sandboxes import InProcessSandbox
 
-from dowise_web.sandbox import BadInputError, LimitExceededError, Limits, Sandbox
+from dowise_web.sandbox import BadInputError, LimitExceededError, Sandbox, SandboxLimits
 
 NAMES = [f"V{i}" for i in range(60)]
 FULL = "; ".join(f"{one} -> {other}" for i, one in enumerate(NAMES) for other in NAMES[i + 1 :])
@@ -53,7 +53,7 @@ ENDLESS = {
 @pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
 def test_endless_problems_end_within_the_limits(text):
     before = psutil.Process().memory_info().rss
-    with Sandbox(Limits(preview_seconds=2, megabytes=512)) as sandbox:
+    with Sandbox(SandboxLimits(preview_seconds=2, megabytes=512)) as sandbox:
         with pytest.raises(LimitExceededError, match="more than (2 seconds|512 MB of memory)"):
             sandbox.preview(text)
         assert sandbox.preview(TINY)["arms"]["count"] == 2

@@ -7,9 +7,9 @@ import pytest
 from dowise import load_problem
 from dowise.experiment.rehearsal import rehearse as rehearse_in_library
 from dowise.problem.problem_file import builtin_names, builtin_path, parse_problem, problem_text
-from dowise_web import preview as preview_module
-from dowise_web.preview import begin, preview, rehearse
+from dowise_web import sandbox_jobs
 from dowise_web.sandbox import BadInputError
+from dowise_web.sandbox_jobs import begin, preview, rehearse
 
 WARD = """
 name = "ward"
@@ -249,7 +249,7 @@ def test_a_prior_is_not_a_file():
 
 
 def test_the_server_limits_the_number_of_arms(monkeypatch):
-    monkeypatch.setattr(preview_module, "MAX_ARMS", 2)
+    monkeypatch.setattr(sandbox_jobs, "MAX_ARMS", 2)
     for job in (preview_of, try_begin):
         with pytest.raises(BadInputError, match="3 arms, and a server accepts at most 2"):
             job(WARD.replace('"Age -> Drug -> Cure; Age -> Cure; Diet ?-> Cure"',

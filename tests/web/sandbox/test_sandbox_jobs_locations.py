@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowise.errors import DowiseError, InputSyntaxError
-from dowise_web.preview import locate, read_graph, read_problem
 from dowise_web.sandbox import BadInputError
+from dowise_web.sandbox_jobs import locate, read_graph, read_problem
 
 GRAPHS = {
     "a line": 'graph = "X -> Y; X -> -> Z"\nreward = "Y"',

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from dowise.errors import UnavailableError
-from dowise_web import limits
+from dowise_web import rate_limits
 from dowise_web.errors import RefusedError
-from dowise_web.limits import FairLimiter, TokenBucket
+from dowise_web.rate_limits import FairLimiter, TokenBucket
 
 
 def run(test):
@@ -54,7 +54,7 @@ def test_the_queue_is_limited():
 
 
 def test_a_job_that_times_out_leaves_the_queue(monkeypatch):
-    monkeypatch.setattr(limits, "SLOT_TIMEOUT", 0.01)
+    monkeypatch.setattr(rate_limits, "SLOT_TIMEOUT", 0.01)
 
     async def test(limiter):
         tickets = [limiter.enqueue(principal) for principal in (1, 2)]
@@ -96,7 +96,7 @@ def test_a_cancelled_job_leaves_the_queue():
 
 def test_a_refused_key_is_not_the_first_to_be_forgotten(monkeypatch):
     """Otherwise the busiest key would get a full burst again."""
-    monkeypatch.setattr(limits, "MAX_BUCKETS", 2)
+    monkeypatch.setattr(rate_limits, "MAX_BUCKETS", 2)
     bucket = TokenBucket(rate=1e-6, burst=1)
     assert [bucket.take("busy"), bucket.take("idle")] == [0, 0]
     assert bucket.take("busy") > 0
@@ -107,7 +107,7 @@ def test_a_refused_key_is_not_the_first_to_be_forgotten(monkeypatch):
 
 def test_a_refusal_does_not_delay_the_next_token(monkeypatch):
     now = 0.0
-    monkeypatch.setattr(limits.time, "monotonic", lambda: now)
+    monkeypatch.setattr(rate_limits.time, "monotonic", lambda: now)
     bucket = TokenBucket(rate=1, burst=2)
     assert [bucket.take("key"), bucket.take("key"), bucket.take("key")] == [0, 0, 1]
     now = 0.5
