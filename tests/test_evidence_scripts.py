@@ -21,7 +21,7 @@ def load_script(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["instrument", "task 2 with X1↔Y", "two causes, three values"])
-def test_coverage_of_intervals(name):
+def test_intervals_have_their_coverage(name):
     """85 to 95 % after every number of records; a mean of 90 % fails by 3 standard errors of 100
     worlds with probability 1 in 370."""
     intervals = load_script("intervals")
@@ -74,7 +74,7 @@ def test_best_has_less_regret_than_the_papers_ids():
     assert "best" in beyond.figures(frame, ("task1",), 300)
 
 
-def test_verdicts_of_beyond():
+def test_verdicts_of_beyond_allow_for_many_comparisons():
     """Holm's procedure, a missed goal, and policies with equal regret."""
     beyond = load_script("beyond")
     assert beyond.holm([0.001, 0.2, 0.012]) == [True, False, True]
@@ -86,7 +86,7 @@ def test_verdicts_of_beyond():
     assert [holds for _, holds in beyond.verdicts(results)] == [False, True, False, True]
 
 
-def test_many_arms_runs(monkeypatch):
+def test_many_arms_runs_its_quick_panel(monkeypatch):
     monkeypatch.syspath_prepend(str(EVIDENCE))
     ((panel, rounds, *shares),) = load_script("many_arms").main(["--quick"])
     assert (panel, rounds) == ("child", "40") and all(" ± " in share for share in shares)

@@ -21,7 +21,7 @@ from dowise.interop import (
 
 @given(graphs(max_size=6))
 @example(CausalGraph.parse("X -> Y; X <-> Y!; X <?> Z; Z ?-> Y; U_X_Y; U_X_Y_"))
-def test_bidirected_edges_and_marks_come_back(graph):
+def test_bidirected_edges_and_marks_round_trip(graph):
     drawn = graph_to_dowhy(graph)
     assert type(drawn) is networkx.DiGraph and networkx.is_directed_acyclic_graph(drawn)
     unobserved = [name for name, data in drawn.nodes.items() if data["observed"] == "no"]
@@ -69,7 +69,7 @@ def test_hidden_variables_are_unobserved_and_projected_out():
         ),
     ],
 )
-def test_what_can_not_be_converted_is_explained(convert, code, mentioned, monkeypatch):
+def test_graphs_that_can_not_be_converted_are_refused(convert, code, mentioned, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pgmpy", None)  # wherever the tests are run
     with raises_code(code, mentioned):
         convert()

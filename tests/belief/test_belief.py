@@ -93,7 +93,7 @@ def test_a_table_without_arms_is_observational_unless_an_arm_is_passed():
     assert cpt_parameters(experimental, "Z").tolist() == [2, 3]
 
 
-def test_missing_values_in_records_and_tables():
+def test_missing_values_in_records_and_tables_are_skipped():
     problem = load_problem("task1")
     for frame in (
         pd.DataFrame({"Z": [0, None], "X": [1, 1], "Y": [None, 1]}),
@@ -283,7 +283,7 @@ def test_rewards_are_distributions_times_worth():
     assert rewards.min() >= -2 - 1e-4 and rewards.max() <= 40 + 1e-4
 
 
-def test_affine_reward_values():
+def test_mean_rewards_are_affine_in_the_reward_values():
     graph = CausalGraph.parse("X -> Y")
     plain, falling, shifted = (
         Belief(Problem(graph, "Y", reward_values=values))
@@ -332,18 +332,18 @@ def test_reward_intervals_are_quantiles_of_draws():
 
 
 @pytest.mark.parametrize("samples", [0, -1, 1e3, "10", None, True, 10**13])
-def test_invalid_number_of_samples(samples):
+def test_an_invalid_number_of_samples_is_refused(samples):
     with raises_code("too-large" if samples == 10**13 else "invalid-number"):
         Belief(load_problem("task1")).draw_rewards(None, samples, 0)
 
 
 @pytest.mark.parametrize("rng", [None, -1, 1.5, "a", True, np.random])
-def test_invalid_seed(rng):
+def test_an_invalid_seed_is_refused(rng):
     with pytest.raises(DowiseError, match="seed"):
         Belief(load_problem("task1")).draw_rewards(None, 10, rng)
 
 
-def test_invalid_context():
+def test_an_invalid_context_is_refused():
     belief = Belief(load_problem("task2"))
     for context in (None, {}, {"C": None}, {"C": 5}, {"c": 1}, {"C": 1, "Z": 0}):
         with pytest.raises(DowiseError, match="C|Z"):

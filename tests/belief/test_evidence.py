@@ -221,7 +221,7 @@ def test_alarm_after_a_retraction_is_recomputed():
     assert belief.evidence().since is None  # half of the records remain
 
 
-def test_invalid_arguments():
+def test_invalid_arguments_are_refused():
     with raises_code("missing-records"):
         Belief(CHAIN).evidence()
     with pytest.raises(DowiseError, match="evidence=1 must be True or False"):

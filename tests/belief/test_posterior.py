@@ -46,7 +46,7 @@ def test_records_of_another_problem_are_refused():
     assert not posterior.counts.any()
 
 
-def test_json_round_trip():
+def test_a_posterior_round_trips_through_json():
     posterior = trained_belief("task2", 50, prior=1 / 3).posterior
     again = Posterior.from_dict(json.loads(json.dumps(posterior.as_dict())), posterior.problem)
     np.testing.assert_array_equal(again.prior, posterior.prior)

@@ -271,7 +271,7 @@ def test_too_many_edge_sets_are_cut_with_a_warning():
     assert 0.9 < min(belief.edges().values()) < 1
 
 
-def test_likeliest_subsets():
+def test_likeliest_subsets_are_in_descending_order():
     rng = np.random.default_rng(0)
     chances = {i: float(p) for i, p in enumerate(rng.random(8))}
     subsets = likeliest_subsets(chances, 10**6)

@@ -11,7 +11,7 @@ def cpt_parameters(belief, name):
     return belief.posterior.model.factors.view(belief.parameters, name)
 
 
-def test_numbers_mappings_and_files(tmp_path):
+def test_a_prior_is_a_number_a_mapping_or_a_file(tmp_path):
     problem = load_problem("task1")
     assert (Belief(problem, 2).parameters == 2).all()
     belief = Belief(problem, {"X": [[1, 2], [3, 4]], "Z": [5, 6]})
@@ -38,7 +38,7 @@ def test_numbers_mappings_and_files(tmp_path):
         ("missing.toml", "file-not-found", "missing.toml"),
     ],
 )
-def test_invalid_priors(prior, code, mentioned):
+def test_invalid_priors_are_refused(prior, code, mentioned):
     with raises_code(code, mentioned):
         Belief(load_problem("task1"), prior)
 

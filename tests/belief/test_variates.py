@@ -141,7 +141,7 @@ def assert_distributed(sample, distribution):
 
 
 @pytest.mark.parametrize(("a", "b"), BETA_SHAPES)
-def test_beta_distribution(a, b):
+def test_beta_variates_have_their_distribution(a, b):
     """Both parts in both orders: the smaller part has its own digits."""
     for first, second, seed in ((a, b, 1), (b, a, 2)):
         x, y = (part.ravel() for part in draw_betas(first, second, 200, 1000, seed))
@@ -159,13 +159,13 @@ def test_a_tiny_beta_variate_keeps_its_digits():
 @pytest.mark.parametrize(
     "shape", [1, 1.01, 1.5, 2, 2.5, 3, 4, 4.5, 5, 7, 10, 30, 100, 1e3, 1e4, 1e5, 1e6]
 )
-def test_gamma_distribution(shape):
+def test_gamma_variates_have_their_distribution(shape):
     sample = draw_gammas(shape, 400, 1000, seed=int(shape * 100)).ravel()
     assert_distributed(sample, stats.gamma(shape))
 
 
 @pytest.mark.parametrize("shape", [0.05, 0.1, 0.3, 0.5, 0.9, 0.999])
-def test_distribution_of_logarithms_of_gamma_variates(shape):
+def test_logarithms_of_gamma_variates_have_their_distribution(shape):
     sample = draw_gammas(shape, 400, 1000, seed=int(shape * 1000), logs=True).ravel()
     assert np.isfinite(sample).all()
     assert stats.kstest(sample, stats.loggamma(shape).cdf).pvalue > ALARM

@@ -23,7 +23,7 @@ from dowise.cli.arguments import format_pair, parse_options, parse_policy_option
         ("Y=-1", "Y", "-1"),
     ],
 )
-def test_parse_a_pair(text, name, value):
+def test_a_pair_is_parsed_into_name_and_value(text, name, value):
     assert parse_values([text]) == {name: value}
 
 
@@ -86,7 +86,7 @@ def test_an_incomplete_context_names_what_to_add(cli):
     assert cli.error("status", "two.db", "-c", "Length of stay=1").endswith("add -c Age=…\n")
 
 
-def test_arguments_in_the_wrong_order(cli):
+def test_arguments_in_the_wrong_order_are_explained(cli):
     cli.create()
     cli.write("past.csv", "Age,Recovery\n1,1\n")
     for words, code in (

@@ -45,7 +45,7 @@ def result_files(cli):
     return sorted((cli.folder / "out" / "results").iterdir())
 
 
-def test_simulate_classes_and_functions(cli):
+def test_simulate_accepts_classes_and_functions(cli):
     labels = ["ts", "greedy_mine:Greedy", "mine", "greedy_mine:any_custom"]
     names = "ts,greedy_mine:Greedy,mine=greedy_mine:Greedy,greedy_mine:any_custom"
     options = ("--option", "greedy_mine:Greedy.explore=0.5", "--option", "mine.explore=0")
@@ -58,7 +58,7 @@ def test_simulate_classes_and_functions(cli):
     assert spec["mine"]["options"] == {"explore": 0} and spec["mine"]["source"]
 
 
-def test_simulate_a_policy_that_a_module_registers(cli):
+def test_simulate_accepts_a_policy_that_a_module_registers(cli):
     assert cli.error_code(*SIMULATE, "any-custom") == "unknown-policy"
     document = cli.run_json(*SIMULATE, "any-custom", "--policy-module", "greedy_mine")
     assert [row["policy"] for row in document["final"]] == ["any-custom"]

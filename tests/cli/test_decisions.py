@@ -44,7 +44,7 @@ def test_ask_prints_the_decision_and_the_command_to_tell(ward):
     assert "\n  dowise tell ward.db 3 Frailty=… Recovery=…\n" in output
 
 
-def test_ask_as_json(ward):
+def test_ask_prints_json(ward):
     decision = ward.run_json(*ASK)
     assert decision["id"] == 3 and decision["text"].startswith("do(") and decision["reason"]
     assert sum(decision["probabilities"]) == pytest.approx(1)
@@ -53,7 +53,7 @@ def test_ask_as_json(ward):
     assert decision["allowed"] is None and decision["text"] in decision["arms"]
 
 
-def test_ask_for_several_decisions(ward):
+def test_ask_makes_several_decisions(ward):
     output = ward.run_ok(*ASK, "-n", "3")
     assert "in words" in output and "dowise tell ward.db 3 " in output
     for number, ids in (("2", [6, 7]), ("1", [8])):
@@ -61,7 +61,7 @@ def test_ask_for_several_decisions(ward):
         assert [*document] == ["decisions"] and [x["id"] for x in document["decisions"]] == ids
 
 
-def test_tell_in_pieces(ward):
+def test_tell_accepts_an_outcome_in_parts(ward):
     output = ward.run_ok("tell", "ward.db", "2", "Frailty=1", "--actor", "ann")
     assert output.startswith("Decision 2, do(Dose=") and "pending: Frailty=1\n" in output
     assert "\n  dowise tell ward.db 2 Recovery=…\n" in output
@@ -74,7 +74,7 @@ def test_tell_in_pieces(ward):
     assert (kind, payload["values"], actor) == ("told", {"Frailty": "1"}, "ann")
 
 
-def test_tell_that_another_arm_was_played(ward):
+def test_tell_records_that_another_arm_was_played(ward):
     output = ward.run_ok("tell", "ward.db", "2", "Recovery=1", "--played", "do(Dose=low)")
     assert "do(Dose=low), done" in output and "Nothing is learned from it" in output
     unrelated = ("--played", "do(Dose=low)", "--unrelated", "--reason", "out of stock")
@@ -97,7 +97,7 @@ def test_outcomes_that_do_not_count_yet_are_noted(cli):
     assert "Nothing is learned from it: some arms were not allowed" in output
 
 
-def test_amend(ward):
+def test_amend_replaces_a_value_and_records_the_reason(ward):
     amend = ("amend", "ward.db", "1")
     assert "Recovery=0" in ward.run_ok(*amend, "Recovery=0", "--reason", "typing error")
     kind, payload, _ = events()[-1]
@@ -117,14 +117,14 @@ def test_tell_a_superseded_value_names_the_amendment(ward):
     assert "told before" not in ward.run_ok("tell", "ward.db", "1", "Recovery=0")
 
 
-def test_withdraw(ward):
+def test_withdraw_twice_is_a_no_op(ward):
     withdraw = ("withdraw", "ward.db", "2", "--reason", "moved away")
     assert "withdrawn" in ward.run_ok(*withdraw)
     case = ward.run_json(*withdraw)
     assert case["status"] == "withdrawn" and not case["changed"]
 
 
-def test_erase(ward):
+def test_erase_removes_values_from_the_journal(ward):
     erase = ("erase", "ward.db", "1", "--reason", "asked to be forgotten")
     assert "was erased" in ward.run_ok(*erase, "--yes")
     page = ward.run_json(*erase)
@@ -197,7 +197,7 @@ def test_a_copy_without_the_wal_file_is_explained(ward):
     assert "was it copied without its -wal file" in ward.error("status", "early.db")
 
 
-def test_a_clock_that_is_behind_has_to_be_accepted(ward, monkeypatch):
+def test_a_clock_that_is_behind_needs_confirmation(ward, monkeypatch):
     monkeypatch.setattr(event_module, "now", lambda: datetime(2020, 1, 1, tzinfo=UTC))
     assert "--accept-clock" in ward.error("tell", "ward.db", "2", "Recovery=1")
     assert ward.run_json("tell", "ward.db", "2", "Recovery=1", "--accept-clock")["changed"]

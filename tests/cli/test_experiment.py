@@ -21,7 +21,7 @@ def imports():
         return [event.payload for event in experiment.events() if event.kind == "imported"]
 
 
-def test_new(cli):
+def test_new_creates_an_experiment_and_describes_it(cli):
     output = cli.run_ok("new", "ward.db", "ward.toml", "--seed", "7")
     assert all(len(line) <= 80 and line == line.rstrip() for line in output.splitlines())
     for part in (
@@ -35,7 +35,7 @@ def test_new(cli):
         assert f"head      {experiment.head}" in output
 
 
-def test_new_as_json(cli):
+def test_new_prints_json(cli):
     page = cli.create("--policy", "ids", "--option", "samples=50", "--option", "prior=2")
     assert (page["store"], page["name"], page["policy"]) == ("ward.db", "ward", "ids")
     assert page["arms"] == [{}, {"Dose": "none"}, {"Dose": "low"}, {"Dose": "high"}]
@@ -59,7 +59,7 @@ def test_a_url_names_the_same_store(cli):
     assert "dowise tell ward.db 1" in cli.run_ok("ask", "sqlite:///ward.db", "-c", "Age=1")
 
 
-def test_new_with_seeds_and_priors(cli):
+def test_new_accepts_seeds_and_priors(cli):
     cli.write("prior.toml", "Frailty = [3, 1]\n")
     first = cli.run_json("new", "a.db", "ward.toml", "--prior", "0.5", "--no-learn-restricted")
     assert first["options"]["prior"] == 0.5
@@ -111,7 +111,7 @@ def test_labels_that_are_numbers_but_count_by_their_order_are_pointed_out(cli):
 REASON = ("--reason", "an arrow may be missing")
 
 
-def test_revise(cli):
+def test_revise_changes_problem_options_and_prior(cli):
     cli.create("--policy", "ids")
     cli.run_ok("ask", "ward.db", "-c", "Age=1")
     cli.write("soft.toml", WARD.replace("context", "soft = 0.1\ncontext"))
@@ -171,7 +171,7 @@ def test_revise_keeps_values_that_were_recorded(cli):
     assert "Frailty=1 is in 1 decision" in message
 
 
-def test_import(cli):
+def test_import_adds_records_once(cli):
     cli.create()
     cli.write("past.csv", RECORDS)
     assert "3 records imported from past.csv" in cli.run_ok("import", "ward.db", "past.csv")
@@ -184,7 +184,7 @@ def test_import(cli):
     assert cli.run_json("status", "ward.db")["imported"] == 6
 
 
-def test_import_parquet(cli):
+def test_import_reads_parquet(cli):
     cli.create()
     pandas.DataFrame({"Age": [1, 0], "Recovery": [1, None]}).to_parquet("past.parquet")
     assert cli.run_json("import", "ward.db", "past.parquet")["imported"] == 2
@@ -232,7 +232,7 @@ def test_import_may_skip_bad_rows(cli):
     assert page["imported"] == 0 and page["bad_count"] == 1 and not page["changed"]
 
 
-def test_new_with_records(cli):
+def test_new_imports_records(cli):
     cli.write("past.csv", RECORDS)
     assert "3 records to start with" in cli.run_ok(
         "new", "ward.db", "ward.toml", "--data", "past.csv"

@@ -20,7 +20,7 @@ from dowise.experiment import Experiment
 HEAVY = {"numpy", "numba", "networkx", "lark", "rich", "matplotlib", "pandas"}
 
 
-def test_version(cli):
+def test_version_is_that_of_the_project(cli):
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
     version = project["project"]["version"]
     assert cli.run_ok("--version") == f"dowise {version}\n" and dowise.__version__ == version

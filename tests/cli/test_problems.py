@@ -24,7 +24,7 @@ ill = 3.0
 """
 
 
-def test_problems(cli):
+def test_problems_lists_builtin_problems_with_their_arms(cli):
     document = cli.run_json("problems")
     counts = {entry["name"]: entry["arms"] for entry in document["problems"]}
     sizes = {"task1": 3, "task2": 4, "task3": 9, "healthcare": 4}
@@ -33,7 +33,7 @@ def test_problems(cli):
     assert all(name in output for name in counts)
 
 
-def test_arms(cli):
+def test_arms_lists_intervention_sets_and_arms(cli):
     output = cli.run_text("arms", "healthcare")
     for part in (
         "maximise",
@@ -98,7 +98,7 @@ def test_arms_list_hidden_variables_and_doubtful_edges(cli):
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_arms_with_a_picture(cli, suffix):
+def test_arms_draws_a_picture(cli, suffix):
     path = cli.folder / f"graph.{suffix}"
     assert str(path) in cli.run_ok("arms", "task3", "--picture", path).replace("\n", "")
     assert path.stat().st_size > 1000
@@ -113,7 +113,7 @@ def test_arms_that_were_listed_are_not_claimed_to_be_optimal(cli, arms, heading)
     assert heading in cli.run_ok("arms", "p.toml")
 
 
-def test_arms_of_a_reward_that_nothing_affects(cli):
+def test_a_reward_that_nothing_affects_has_one_arm(cli):
     cli.write("lonely.toml", 'graph = "Y -> X"\nreward = "Y"\n')
     message = "No variable that you can set has an effect on Y, so do() is the only arm."
     assert message in cli.run_text("arms", "lonely.toml")
@@ -140,7 +140,7 @@ def test_a_minimised_reward_equals_a_maximised_negative_one(cli):
         assert down == up != ""
 
 
-def test_bounds(cli):
+def test_bounds_prints_the_bounds_of_each_context(cli):
     output = cli.run_ok("bounds", "task2", "--horizon", "20", "--samples", "5000")
     assert "4 arms, 2 contexts, T = 20" in output and "C=0" in output and "C=1" in output
     assert "Theorem 2, IDS, N = 1,000" in output and "infinite" in output
@@ -148,7 +148,7 @@ def test_bounds(cli):
     assert text in " ".join(output.split())
 
 
-def test_bounds_as_json(cli):
+def test_bounds_prints_json(cli):
     document = cli.run_json("bounds", "task1", "--horizon", "1000", "--policy-samples", "50")
     assert document["theorem_2"] == "inf"
     assert document["p_best_radius"] == pytest.approx(0.0093, abs=5e-5)
@@ -156,7 +156,7 @@ def test_bounds_as_json(cli):
     assert len(document["p_best"]) == document["arms"] == 3
 
 
-def test_bounds_of_many_arms_take_ten_draws_per_arm(cli):
+def test_bounds_draws_ten_samples_per_arm_for_many_arms(cli):
     cli.write(
         "many.toml",
         'graph = "A -> Y; B -> Y; C -> Y"\nreward = "Y"\n[domains]\n'

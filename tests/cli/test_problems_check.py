@@ -107,7 +107,7 @@ def test_bad_tables_are_refused(cli, text, code):
     assert cli.error_code("check", "p.toml", "bad.csv") == code
 
 
-def test_a_table_without_rows(cli):
+def test_a_table_without_rows_is_accepted(cli):
     cli.write("none.csv", "X,Y\n")
     output = cli.run_ok("check", "p.toml", "none.csv")
     assert output.startswith("There are no records: the table has no rows.")

@@ -7,7 +7,7 @@ import pytest
 COMMANDS = {"mid", "mathrm", "mathbb", "sum", "text", "quad", "frac", "beta", "textasciicircum"}
 
 
-def test_formulas(cli):
+def test_formulas_lists_the_formulas_of_every_arm(cli):
     output = cli.run_ok("formulas", "task1")
     assert "P(Y=1 | do(X=0)) = Σ_{z} P(Y=1 | X=0, Z=z) P(Z=z)" in output
     assert "P_{X=x}(Y=y) = Σ_{z} P(Y=y | X=x, Z=z) P(Z=z)" in output
@@ -47,7 +47,7 @@ def assert_compiles(formula):
     assert depth == 0
 
 
-def test_latex(cli):
+def test_formulas_in_latex_escape_names(cli):
     path = cli.write(
         "odd.toml",
         'graph = \'"blood sugar" -> "R&D"; "50%" -> "R&D"; "x_y^2" -> "R&D"; β -> "R&D"; '

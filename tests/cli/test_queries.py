@@ -49,7 +49,7 @@ def ward(cli, store):
     assert read("select count(*), max(hash) from events") == before
 
 
-def test_status(ward):
+def test_status_shows_arms_counts_and_uncertainty(ward):
     output = ward.run_text("status", "ward.db", "--tolerance", "0.001")
     assert output.startswith("ward 12 decisions (10 with an outcome, 1 pending, 1 withdrawn)")
     for part in (
@@ -69,7 +69,7 @@ def test_status(ward):
         assert part in output, part
 
 
-def test_status_as_json(ward):
+def test_status_prints_json(ward):
     page = ward.run_json("status", "ward.db", "--tolerance", "9")
     assert page["name"] == "ward" and page["policy"] == "ts" and page["stop"] is True
     assert page["decisions"]["restricted"] == 1 and page["alarms"] == []
@@ -95,7 +95,7 @@ def test_status_names_all_arms_that_tie(cli):
 
 
 @pytest.mark.slow
-def test_status_with_the_value_of_more_rounds(ward):
+def test_status_shows_the_value_of_more_rounds(ward):
     output = ward.run_text("status", "ward.db", "--rounds", "100")
     assert "100 more rounds are expected to gain " in output
     page = ward.run_json("status", "ward.db", "--rounds", "100")["continuing"]
@@ -105,20 +105,20 @@ def test_status_with_the_value_of_more_rounds(ward):
     assert ward.error_code("status", "ward.db", "--rounds", "9999999") == "invalid-number"
 
 
-def test_status_of_one_context_without_evidence(ward):
+def test_status_may_be_limited_to_one_context(ward):
     page = ward.run_json("status", "ward.db", "-c", "Age=1", "--no-evidence")
     assert [context["context"] for context in page["contexts"]] == [{"Age": "1"}]
     assert page["alarms"] is None and page["notes"] == [] and "advice" not in page
 
 
-def test_status_with_a_figure(ward):
+def test_status_draws_a_figure(ward):
     output = ward.run_ok("status", "ward.db", "--figure", "ward.svg", "--tolerance", "0.1")
     assert output.endswith("Drawn in ward.svg\n")
     assert "tolerance" in (ward.folder / "ward.svg").read_text()
     assert ward.error_code("status", "ward.db", "--figure", "ward.txt") == "unsupported-format"
 
 
-def test_explain(ward):
+def test_explain_shows_reason_and_figures_of_a_decision(ward):
     output = ward.run_text("explain", "ward.db", "11", "--figure", "then.png")
     assert output.startswith("Decision 11 was made at 20")
     for part in (
@@ -145,14 +145,14 @@ def test_explain_shows_the_figures_of_index_policies(cli):
     assert "bits" not in output
 
 
-def test_export(ward):
+def test_export_writes_a_row_per_decision(ward):
     assert ward.run_ok("export", "ward.db", "out.csv") == "12 decisions in out.csv\n"
     lines = (ward.folder / "out.csv").read_text().splitlines()
     assert len(lines) == 13 and lines[0].startswith("id,asked_at,status,arm,probability,")
     assert ward.run_json("export", "ward.db", "out.parquet") == {"file": "out.parquet", "rows": 12}
 
 
-def test_evaluate(ward):
+def test_evaluate_estimates_the_rewards_of_another_policy(ward):
     output = ward.run_text("evaluate", "ward.db", "random")
     assert output.startswith("random on 10 decisions")
     assert "doubly robust" in output and "2 decisions left out (" in output
@@ -168,7 +168,7 @@ def test_evaluate(ward):
     assert ward.error_code(*words) == "unknown-option"
 
 
-def test_audit(ward):
+def test_audit_reports_an_intact_journal(ward):
     page = ward.run_json("audit", "ward.db")
     assert page["ok"] is True and page["finding"] is None
     assert page["events"] == 24 and page["head"].startswith("24:")

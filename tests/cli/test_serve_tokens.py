@@ -70,7 +70,7 @@ def test_a_link_logs_in_once(ward):
     }
 
 
-def test_tokens_as_json(ward):
+def test_tokens_print_json(ward):
     token = ward.run_json("token", "ward.db", "--role", "tell", "--name", "ann")
     secret = token.pop("secret")
     assert owner(secret).id == token["id"] == 1

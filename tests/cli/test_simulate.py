@@ -13,7 +13,7 @@ def result_files(cli):
     return sorted((cli.folder / "out" / "results").iterdir())
 
 
-def test_simulate(cli):
+def test_simulate_prints_the_final_regret_and_where_results_are(cli):
     arguments = ("simulate", "task1", "--policies", "ts, ucb", "--horizon", "30", "--trials", "12")
     arguments += ("--workers", "1")
     output = cli.run_ok(*arguments, "--out", "out")
@@ -92,7 +92,7 @@ def test_nothing_runs_after_an_error(cli, monkeypatch, words, code):
     assert not (cli.folder / "out").exists()
 
 
-def test_simulate_in_the_world_of_a_bif_file(cli):
+def test_simulate_plays_in_the_world_of_a_bif_file(cli):
     options = ("--policies", "ts,ucb", *OPTIONS)
     document = cli.run_json("simulate", "asia", "--world", "bif", *options)
     world = dowise.Environment.from_bif("asia")
@@ -101,7 +101,7 @@ def test_simulate_in_the_world_of_a_bif_file(cli):
     assert {row["problem"] for row in document["final"]} == {"asia"}
 
 
-def test_simulate_strong_worlds_with_edges_from_their_priors(cli):
+def test_simulate_draws_strong_worlds_with_edges_from_their_priors(cli):
     cli.write("p.toml", 'name = "p"\ngraph = "X -> Y; Z ?-> Y; X <-> Y"\nreward = "Y"\n')
     arguments = ("simulate", "p.toml", "--policies", "ucb", *OPTIONS)
     choices = ((), ("--strong",), ("--edges", "prior"), ("--strong", "--edges", "prior"))
@@ -126,7 +126,7 @@ def test_damaged_results_are_computed_again_with_a_note(cli):
 
 
 @pytest.mark.slow
-def test_figures(cli):
+def test_simulate_draws_a_figure(cli):
     arguments = ("simulate", "task1", "--policies", "ucb,random", *OPTIONS)
     output = cli.run_ok(*arguments, "--figure", "race.png", "--out", "out")
     assert output.endswith("The regret is drawn in race.png\n")
@@ -145,7 +145,7 @@ def test_figures(cli):
 
 
 @pytest.mark.slow
-def test_reproduce_a_panel(cli):
+def test_reproduce_writes_a_report_of_a_panel(cli):
     options = ("--trials", "2", "--horizon", "20", "--samples", "40", "--workers", "1")
     output = cli.run_text("reproduce", "task2", *options, "--out", "out")
     assert "task2" in output and "The report is out/report.html" in output

@@ -10,14 +10,14 @@ COSTS = 'graph = "X -> Y"\nreward = "Y"\n[reward_values]\n0 = 100\n1 = 9000\n'
 COLUMNS = ["round", "regret", "at random", "stopping", "truly", "sure", "right", "advised"]
 
 
-def test_rehearse(cli):
+def test_rehearse_prints_a_row_per_look(cli):
     output = cli.run_ok(*REHEARSE)
     assert "In 2 worlds drawn from the prior, commit-kg over 6 rounds:" in output
     rounds = [line.split()[0] for line in output.splitlines() if line.startswith("      ")]
     assert rounds == ["0", "2", "4", "6"]
 
 
-def test_rehearse_as_json(cli):
+def test_rehearse_prints_json(cli):
     options = ("--delay", "2", "--policy", "ts", "--option", "prior=2")
     page = cli.run_json(*REHEARSE, *options)
     assert page["policy"] == "ts" and page["delay"] == 2 and page["prior"] == 2
@@ -58,7 +58,7 @@ def test_a_table_that_is_too_wide_is_split_between_columns(cli, monkeypatch, wid
     assert re.search(r"\d,\d{3}", "".join(table))
 
 
-def test_rehearse_with_a_figure_and_a_prior_from_a_file(cli):
+def test_rehearse_draws_a_figure_and_reads_a_prior_file(cli):
     cli.write("prior.toml", "Y = [1.0, 2.0]\n")
     page = cli.run_json(*REHEARSE, "--prior", "prior.toml", "--figure", "r.svg")
     assert page["prior"] == {"Y": [1.0, 2.0]}

@@ -43,7 +43,7 @@ QUERIES = (
 
 
 @pytest.mark.parametrize("kind", ["eventful", "revised", "priced"])
-def test_queries(cli, served, kind):
+def test_queries_print_the_same_from_a_server_and_a_store(cli, served, kind):
     for command, *options in QUERIES:
         remote, local = outputs(cli, served.url, served.store, command, "--name", kind, *options)
         assert remote == local, command

@@ -154,7 +154,7 @@ def test_other_servers_are_recognized(stub):
     assert opening_error(stub(response(EXPERIMENT | {"api": 2}))).code == "newer-version"
 
 
-def test_unreadable_documents(stub):
+def test_unreadable_documents_are_refused(stub):
     server = stub(response(EXPERIMENT), response({"api": 1}))
     client = Client(server.url, TOKEN, "ward")
     for query in (
@@ -286,14 +286,14 @@ def test_requests_that_would_act_twice_are_not_repeated(stub, monkeypatch):
         assert len(server.requests) == before + 1
 
 
-def test_no_server():
+def test_a_server_that_does_not_answer_is_named():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(UnavailableError, match=f"can't connect to .*{port}"):
         Client(f"http://127.0.0.1:{port}")
 
 
-def test_timeout(stub, monkeypatch):
+def test_a_timeout_names_the_server_and_the_limit(stub, monkeypatch):
     server = stub(response(EXPERIMENT))
     monkeypatch.setattr(server, "read", lambda _: time.sleep(0.5) or ("", {}, b""))
     with raises_code("timeout", server.url, "0.1 s"):
@@ -327,14 +327,14 @@ def test_plain_http_uses_no_proxy(stub, monkeypatch):
     assert proxy.requests == [] and len(server.requests) == 1
 
 
-def test_invalid_tokens():
+def test_invalid_tokens_are_refused_without_repeating_them():
     for token in ("two words", "new\nline", "schlüssel", 7):
         with raises_code("invalid-token") as caught:
             Transport("http://127.0.0.1:1", token)
         assert str(token) not in str(caught.value)
 
 
-def test_invalid_addresses():
+def test_invalid_addresses_are_refused():
     for url in ("ward.db", "ftp://x", 7):
         with raises_code("invalid-url", repr(url)):
             parse_address(url)
@@ -358,7 +358,7 @@ def test_invalid_addresses():
         ("http://h/api/experiments/w", "http://h", ("w",)),
     ],
 )
-def test_addresses(url, base, names):
+def test_addresses_are_split_into_server_and_name(url, base, names):
     address = parse_address(url)
     assert (address.base, address.names) == (base, names)
 

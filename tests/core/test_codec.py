@@ -14,7 +14,7 @@ from dowise._core.types import FloatArray
 from dowise.information import Interval
 
 
-def test_to_json():
+def test_to_json_converts_numpy_values_and_dataclasses():
     values = {
         "array": np.array([[1.5, np.nan], [np.inf, -np.inf]]),
         "number": np.float32(0.5),
@@ -80,5 +80,5 @@ def test_from_json_refuses_data_of_another_form(data):
         from_json(Shape, data)
 
 
-def test_special_floats():
+def test_special_floats_round_trip():
     assert math.isnan(float_from_json(None)) and float_from_json("-inf") == -math.inf

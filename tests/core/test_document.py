@@ -13,7 +13,7 @@ DOCUMENT = Document(
 )
 
 
-def test_text():
+def test_documents_are_written_as_text():
     assert DOCUMENT.to_text() == (
         "Results & more\n\nStop <now>.\n\n- first\n- second\n\n"
         "Arms\narm      plays\ndo()         3\ndo(X=1)     12\n\npolicy  ids"

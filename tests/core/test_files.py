@@ -15,7 +15,7 @@ def names_in(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_write_and_replace(tmp_path):
+def test_writing_replaces_a_file(tmp_path):
     write_text(tmp_path / "new.txt", "Σ\r\n")
     assert (tmp_path / "new.txt").read_bytes() == "Σ\r\n".encode()
     write_bytes(tmp_path / "new.txt", b"again")
@@ -50,7 +50,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, step, error):
     assert names_in(tmp_path) == ["belief.json"]
 
 
-def test_a_full_disk(tmp_path):
+def test_a_full_disk_leaves_the_old_file(tmp_path):
     (tmp_path / "full").symlink_to("/dev/full")
     with raises_code("unwritable-file", "/full", "No space left"):
         write_text(tmp_path / "full", "much")
@@ -103,7 +103,7 @@ def test_a_write_protected_file_is_not_replaced(tmp_path, monkeypatch):
         ("a\0b", "unwritable-file", "embedded null"),
     ],
 )
-def test_invalid_paths(path, code, mentioned):
+def test_invalid_paths_are_refused(path, code, mentioned):
     with raises_code(code, mentioned):
         write_text(path, "x")
 

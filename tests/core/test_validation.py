@@ -17,18 +17,18 @@ from dowise._core.validation import (
 
 
 @pytest.mark.parametrize("number", [1, np.int32(1), np.uint8(200), 10**30])
-def test_whole_numbers(number):
+def test_whole_numbers_become_ints(number):
     assert check_integer("n", number, 1) == number
     assert type(check_integer("n", number, 1)) is int
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.0, True, None, "1", np.bool_(True), np.float64(1)])
-def test_values_that_are_not_whole_numbers(number):
+def test_values_that_are_not_whole_numbers_are_refused(number):
     with raises_code("invalid-number", f"n={number!r}"):
         check_integer("n", number, 1)
 
 
-def test_whole_numbers_above_the_maximum():
+def test_whole_numbers_above_the_maximum_are_refused():
     with raises_code("invalid-number", "n=11", "10"):
         check_integer("n", 11, 1, 10)
 
@@ -41,7 +41,7 @@ def test_whole_numbers_above_the_maximum():
         (lambda x: check_fraction_or_zero("x", x), [0, 0.5], [1, -0.5, math.nan]),
     ],
 )
-def test_numbers_in_a_range(check, valid, invalid):
+def test_numbers_outside_a_range_are_refused(check, valid, invalid):
     for number in valid:
         assert check(number) == number and type(check(number)) is float
     for value in (*invalid, True, "1", None):
@@ -49,7 +49,7 @@ def test_numbers_in_a_range(check, valid, invalid):
             check(value)
 
 
-def test_flags_and_texts():
+def test_values_that_are_not_flags_or_texts_are_refused():
     assert check_flag("x", np.bool_(True)) is True and check_optional_text("x", None) is None
     for check in (check_flag, check_optional_text):
         with raises_code("invalid-type", "x=1"):

@@ -187,7 +187,7 @@ probability ( Y | "body mass" ) { ("very low") 0.3 0.3 0.4; ("<5,;") 0.7 0.2 0.1
 """
 
 
-def test_a_world_survives_a_round_trip_through_bif_to_the_last_bit(tmp_path):
+def test_worlds_round_trip_through_bif_bit_for_bit(tmp_path):
     (tmp_path / "given.bif").write_text(AWKWARD, "utf-8")
     worlds = [
         Environment.from_bif("insurance"),

@@ -191,7 +191,7 @@ def test_all_edges_of_the_graph_are_present_by_default():
     check_environment(world, plays=200)
 
 
-def test_doubts_do_not_change_the_numbers():
+def test_edge_priors_do_not_change_sampled_worlds():
     """Marks, priors and soft edges leave the worlds of a seed as they are."""
     plain = make_environment(Problem(CausalGraph.parse("C -> X -> Y; C -> Y"), "Y", "C"), 5)
     for text, options in (
@@ -293,7 +293,7 @@ def worlds(problem, prior, number=4000, **options):
     return [sample_world(problem, rng, WorldOptions(**options), prior) for _ in range(number)]
 
 
-def test_tables_have_the_means_and_the_spread_of_the_prior():
+def test_cpts_have_the_means_and_variances_of_the_prior():
     drawn = [world.cpts for world in worlds(PROBLEM, PRIOR)]
     expected = Belief(PROBLEM, PRIOR).mean_cpts()
     counts = {"X": np.array([[8.0, 2.0]] * 2), "Y": np.array(PRIOR["Y"]), "Z": np.ones(2)}

@@ -12,7 +12,7 @@ from support.strategies import graphs
 from dowise import CausalGraph
 
 
-def test_relations_of_a_known_graph():
+def test_relations_of_an_example():
     graph = CausalGraph.parse("Z -> X -> Y; Z -> Y; X <-> W; W <-> Y")
     assert graph.variables == ("W", "X", "Y", "Z")
     assert graph.parents("Y") == ("X", "Z")
@@ -60,12 +60,12 @@ def test_equality_does_not_depend_on_order(graph):
     assert pickle.loads(pickle.dumps(graph)) == graph
 
 
-def test_graphs_without_edges():
+def test_graphs_may_have_no_edges():
     assert repr(CausalGraph()) == "CausalGraph()"
     assert CausalGraph(variables="Age").variables == ("Age",)
 
 
-def test_a_long_chain():
+def test_relations_of_a_long_chain():
     names = [f"V{i:05}" for i in range(5_000)]
     chain = CausalGraph(pairwise(names))
     assert chain.topological_order() == tuple(names)
@@ -93,7 +93,7 @@ def test_cut_removes_directed_and_bidirected_edges_into_a_variable():
     assert graph.cut([]) == graph
 
 
-def test_subgraph():
+def test_a_subgraph_keeps_the_edges_between_its_variables():
     graph = CausalGraph.parse("A -> B -> C; A <-> C")
     assert graph.subgraph(["A", "C"]) == CausalGraph.parse("A <-> C")
 
@@ -108,7 +108,7 @@ def test_subgraph():
         (lambda: CausalGraph(variables=[1]), "invalid-type", "1"),
     ],
 )
-def test_errors(make, code, mentioned):
+def test_invalid_graphs_and_arguments_are_refused(make, code, mentioned):
     with raises_code(code, mentioned):
         make()
 

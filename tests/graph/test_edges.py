@@ -44,7 +44,7 @@ def test_marks_need_no_spaces():
         ("A -? B", 3, "an arrow"),
     ],
 )
-def test_errors_of_misplaced_marks(text, column, mentioned):
+def test_misplaced_marks_are_refused_with_their_column(text, column, mentioned):
     with raises_code("syntax-error", mentioned) as caught:
         CausalGraph.parse(text)
     assert caught.value.column == column
@@ -70,7 +70,7 @@ def test_the_constructor_accepts_marked_edges_as_text():
         ({"certain": [("A", "B")]}, "syntax-error", "('A', 'B')"),
     ],
 )
-def test_errors_of_marks(marks, code, mentioned):
+def test_invalid_marks_are_refused(marks, code, mentioned):
     with raises_code(code, mentioned):
         CausalGraph([("A", "B")], [("B", "C")], **marks)
 
@@ -140,11 +140,11 @@ def test_marks_do_not_change_the_edges_of_transformed_graphs(graph, data):
         ("X ?-> H -> Y", "X -> Y"),
     ],
 )
-def test_marks_after_projection(text, projected):
+def test_projection_keeps_marks(text, projected):
     assert CausalGraph.parse(text).project("H") == CausalGraph.parse(projected)
 
 
-def test_marks_after_conditioning():
+def test_conditioning_keeps_marks():
     graph = CausalGraph.parse("C <-> A; C <-> B; A <?> B; C ?-> A; A ?-> D")
     assert graph.condition("C") == CausalGraph.parse("A <-> B; A ?-> D")
 
@@ -180,11 +180,11 @@ def test_edge_names_round_trip(left, right):
         ("digraph { { edge [doubtful=1]; A -> B } B -> C }", "A ?-> B -> C"),
     ],
 )
-def test_marks_in_dot(text, expected):
+def test_dot_attributes_become_marks(text, expected):
     assert CausalGraph.from_dot(text) == CausalGraph.parse(expected)
 
 
-def test_marks_in_other_formats():
+def test_other_formats_write_and_read_marks():
     dagitty = 'dag { A -> B [doubtful] ; A <-> C [certain] ; B <-> C [pos="1,2",doubtful] }'
     expected = CausalGraph.parse("A ?-> B; A <-> C!; B <?> C")
     assert CausalGraph.from_dagitty(dagitty) == expected

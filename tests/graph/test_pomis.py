@@ -66,7 +66,7 @@ def test_front_door_with_a_non_manipulable_mediator():
     assert sets_of(text, hidden="Z") == [[], ["X"]]
 
 
-def test_graphs_of_the_2019_talk():
+def test_pomis_of_the_graphs_of_the_2019_talk():
     """Lee & Bareinboim's examples of graphs with non-manipulable variables (AAAI 2019)."""
     assert sets_of("A -> C; B -> C; A -> Y; C -> Y; A <-> B; B <-> Y", hidden="A") == [
         [],

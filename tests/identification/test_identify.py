@@ -34,14 +34,14 @@ def indirect_formulas(problem):
     }
 
 
-def test_front_door():
+def test_the_front_door_formula_is_found():
     assert indirect_formulas(FRONT_DOOR) == {
         "": [],
         "X": ["Σ_{z} P(Z=z | X=x) Σ_{x'} P(X=x') P(Y=y | X=x', Z=z)"],
     }
 
 
-def test_the_four_formulas_of_the_talk():
+def test_the_four_formulas_of_the_talk_are_found():
     """As in the authors' talk, except for the order of factors."""
     assert indirect_formulas(TALK) == {
         "": ["Σ_{a,b,c} P_{B=b}(C=c | A=a) P_{C=c}(A=a, B=b, Y=y)"],
@@ -71,7 +71,7 @@ def test_without_hidden_causes_every_factor_is_a_mechanism():
                     assert parents <= term.given | term.variables
 
 
-def test_effects_that_are_not_identifiable():
+def test_effects_that_are_not_identifiable_have_no_formula():
     bow = CausalGraph.parse("X -> Y; X <-> Y")
     assert identify(bow, "Y", {"X"}, [frozenset()]) is None
     instrument = CausalGraph.parse("W -> X -> Y; X <-> Y")
@@ -79,7 +79,7 @@ def test_effects_that_are_not_identifiable():
     assert identify(instrument, "Y", {"W"}, [frozenset()]) is not None
 
 
-def test_latex():
+def test_formulas_are_written_in_latex():
     (only,) = (e for e in estimators(FRONT_DOOR)[frozenset("X")] if not e.is_direct)
     assert only.latex() == (r"\sum_{z} P(Z=z \mid X=x) \sum_{x'} P(X=x') P(Y=y \mid X=x', Z=z)")
     term = Term(frozenset(), frozenset("A"))

@@ -36,7 +36,7 @@ def test_weights_have_the_least_variance(seed, size):
     assert (slopes >= found - 1000 * scale).all()
 
 
-def test_a_general_solver_finds_the_same():
+def test_weights_equal_those_of_a_general_solver():
     rng = np.random.default_rng(0)
     for _ in range(40):
         size = int(rng.integers(2, 8))
@@ -102,7 +102,7 @@ def test_undefined_and_constant_estimators_get_no_weight():
     assert np.isnan(combined([first], [(0, 0)])[0])
 
 
-def test_few_resamples_carry_few_estimators():
+def test_few_resamples_limit_the_number_of_estimators():
     """Twenty resamples are enough for four estimators; the most often undefined go first."""
     rng = np.random.default_rng(1)
     rows = 0.5 + 0.01 * rng.normal(size=(6, 21))

@@ -121,7 +121,7 @@ def test_the_upper_bound_is_log_2_if_an_arm_is_never_best():
 
 
 @pytest.mark.parametrize(("delta", "samples"), [(0, 10), (1, 10), (-1, 10), (0.1, 0)])
-def test_invalid_delta_or_samples(delta, samples):
+def test_invalid_delta_or_samples_are_refused(delta, samples):
     estimated = estimate_at_prior("task1", 10)
     for interval in (delta_interval, gain_interval):
         with raises_code("invalid-number"):

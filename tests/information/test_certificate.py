@@ -187,7 +187,7 @@ def test_the_betting_bound_of_uninformative_values_is_top():
     assert upper_mean(np.full(10_000, -5.0), 1.0, 0.5, 1.0) == pytest.approx(-1.0)  # top − 1/β
 
 
-def test_fields_of_a_certificate():
+def test_a_certificate_has_consistent_fields():
     rng = np.random.default_rng(1)
     _, draws = drawn(rng, 3, 2, 1000)
     rewards = payoff([0.0, 1.0])
@@ -213,7 +213,7 @@ def test_a_certificate_is_at_least_minus_lambda_log_r():
     assert -50 * log(2) <= certificate.bound < -40 * log(2)
 
 
-def test_default_lam():
+def test_default_lam_depends_on_problem_and_horizon():
     """½√(TK / (8|C| log K)): by the problem and the horizon alone."""
     assert default_lam(load_problem("task1"), 500) == pytest.approx(
         0.5 * np.sqrt(500 * 3 / 8 / log(3))
@@ -225,7 +225,7 @@ def test_default_lam():
     assert default_lam(single, 100) > 0
 
 
-def test_certified_regret():
+def test_certified_regret_follows_its_formula():
     worth = np.tile([0.0, 1.0], (3, 1))
     assert certified_regret(4.0, 0.9, 7.0, 0.05, worth) == pytest.approx(
         4 * 0.9 + 7 + 0.05 * (1 + 4 * log(2))

@@ -89,7 +89,7 @@ def test_ratio_of_thompson_sampling_is_at_most_half_the_arms():
         (np.full((1, 2, 3), 0.5), [0, 0.5, 1], "invalid-number", "2 numbers between 0 and 1"),
     ],
 )
-def test_invalid_rewards_or_values(rewards, values, code, mentioned):
+def test_invalid_rewards_or_values_are_refused(rewards, values, code, mentioned):
     with raises_code(code, mentioned):
         estimate(rewards, values)
 
@@ -122,7 +122,7 @@ def test_joint_equals_plain_loops(seed, arms, values, samples):
     np.testing.assert_allclose(estimated.outcomes, drawn.mean(axis=2), atol=1e-12)
 
 
-def test_known_winners_are_used():
+def test_winners_that_are_passed_are_used():
     rng = np.random.default_rng(0)
     drawn, scaled = rng.random((5, 1, 50)).astype(np.float32), np.array([0.0, 1.0])
     estimated = estimate_from_draws(drawn, scaled)
@@ -138,7 +138,7 @@ def test_known_winners_are_used():
     assert third.delta[3] == 0 and not third.gain.any()
 
 
-def test_thousands_of_arms():
+def test_thousands_of_arms_are_estimated():
     """Two of 5,000 arms win, so that the joint is small."""
     rng = np.random.default_rng(0)
     rewards = rng.random((5_000, 200)) * 0.5

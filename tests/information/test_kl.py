@@ -164,7 +164,7 @@ def test_boxes_without_a_distribution(bounds):
         minimise_kl(*bounds)
 
 
-def test_different_shapes():
+def test_different_shapes_are_refused():
     with raises_code("invalid-shape"):
         minimise_kl([0, 0], [1, 1], [0, 0, 0], [1, 1, 1])
 

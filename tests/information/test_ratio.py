@@ -68,7 +68,7 @@ def test_pair_agrees_with_a_general_solver():
         assert ours == pytest.approx(solved.fun, abs=1e-5)
 
 
-def test_mixture_by_hand():
+def test_a_mixture_computed_by_hand():
     # (q)² / (0.5q) on arms (Δ, g) = (1, 1) and (0.4, 0.1): f(q) = (0.4 + 0.6q)² / (0.1 + 0.9q).
     action = minimise_ratio([1.0, 0.4], [1.0, 0.1])
     q = (0.9 * 0.4 - 2 * 0.6 * 0.1) / (0.6 * 0.9)
@@ -88,7 +88,7 @@ def test_mixture_by_hand():
         ([0.5, 0.5], [0.2, 0.2], (0, 0, 1.0)),
     ],
 )
-def test_degenerate_cases(delta, gain, expected):
+def test_ties_and_gains_of_0_choose_a_single_arm(delta, gain, expected):
     assert tuple(minimise_ratio(delta, gain)) == expected
 
 
@@ -140,7 +140,7 @@ def test_pairs_on_the_hull_equal_all_pairs(monkeypatch):
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6))
-def test_hull_of_few_arms(arms):
+def test_the_best_pair_on_the_hull_of_few_arms_is_optimal(arms):
     delta, gain = np.array(arms).T
     positive = np.where(gain <= 1e-12, 0, gain)
     order = np.lexsort((-positive, delta))
@@ -157,7 +157,7 @@ def test_equal_and_collinear_arms_on_the_hull_go_by_index(monkeypatch):
     assert on_the_hull(*doubled, monkeypatch) == (0, 1, pytest.approx(0.5))
 
 
-def test_100_000_arms():
+def test_the_ratio_of_100_000_arms_is_minimised():
     rng = np.random.default_rng(1)
     delta, gain = rng.random((2, 100_000)) + 1e-3
     action = minimise_ratio(delta, gain)

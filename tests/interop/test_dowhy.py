@@ -30,7 +30,7 @@ def model():
     return CausalModel(table(), treatment="Drug", outcome="Cure", graph=GRAPH)
 
 
-def test_what_the_data_lack_is_unobserved_and_projected_out(model):
+def test_variables_without_data_are_projected_out(model):
     expected = CausalGraph.parse("Age -> Drug; Age -> Cure; Drug -> Cure; Cure <-> Drug")
     assert graph_from_dowhy(model) == expected
     assert graph_from_dowhy(model._graph) == expected
@@ -58,7 +58,7 @@ def test_categories_keep_their_order_and_mixed_values_are_texts():
     assert problem.domains["Age"] == ("young", "old") and problem.domains["Drug"] == ("7", "none")
 
 
-def test_measurements_have_to_be_cut():
+def test_continuous_columns_need_domains():
     data = table()
     data["Cure"] = np.linspace(0, 1, len(data))
     measured = CausalModel(data, treatment="Drug", outcome="Cure", graph=GRAPH)
@@ -69,7 +69,7 @@ def test_measurements_have_to_be_cut():
 
 
 @pytest.mark.parametrize("text", ["X -> Y; X <-> Y", "Z ?-> X -> Y; Z <-> Y!; X <?> Y; W"])
-def test_a_graph_comes_back_as_it_was_and_dowhy_understands_it(text):
+def test_graphs_round_trip_and_dowhy_reads_them(text):
     graph = CausalGraph.parse(text)
     drawn = graph_to_dowhy(graph)
     assert graph_from_dowhy(drawn) == graph
@@ -87,7 +87,7 @@ def test_hidden_variables_stay_unobserved():
     )
 
 
-def test_dowhy_finds_what_we_find_in_a_world_of_ours():
+def test_effects_in_a_simulated_world_agree_with_dowhy():
     world = make_environment("task2", seed=5)
     problem = world.problem
     rng = np.random.default_rng(0)
@@ -104,7 +104,7 @@ def test_dowhy_finds_what_we_find_in_a_world_of_ours():
     assert again.graph == problem.graph and again.reward == problem.reward
 
 
-def test_graphical_causal_models_and_graphs():
+def test_graphical_causal_models_and_graphs_are_accepted():
     scm = gcm.StructuralCausalModel(networkx.DiGraph([("X", "Y"), ("Y", "Z")]))
     assert graph_from_dowhy(scm) == CausalGraph.parse("X -> Y -> Z")
     drawn = DoWhyGraph(

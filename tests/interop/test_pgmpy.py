@@ -29,7 +29,7 @@ def test_the_environment_is_without_torch():
     "text",
     ["X -> Y", "A; X ?-> Y; X <-> Y; X <-> Z!; A <?> Z", "Z -> X -> Y; Z -> Y; U_X_Y; X <-> Y"],
 )
-def test_a_graph_comes_back_as_it_was(text):
+def test_graphs_round_trip(text):
     graph = CausalGraph.parse(text)
     dag = graph_to_pgmpy(graph)
     assert isinstance(dag, DAG)
@@ -37,7 +37,7 @@ def test_a_graph_comes_back_as_it_was(text):
     assert graph_from_pgmpy(dag) == graph
 
 
-def test_latents_are_projected_out_and_pgmpy_understands_ours():
+def test_latents_are_projected_out_and_hidden_causes_become_latents():
     dag = DAG([("U", "X"), ("U", "Y"), ("X", "M"), ("M", "Y")], latents={"U"})
     graph = graph_from_pgmpy(dag)
     assert graph == CausalGraph.parse("X -> M -> Y; X <-> Y")
@@ -52,14 +52,14 @@ def test_an_admg_has_its_bidirected_edges():
     assert graph_from_pgmpy(admg) == CausalGraph.parse("X -> Y; X <-> Y; X <-> Z")
 
 
-def test_what_is_no_causal_graph_is_refused():
+def test_graphs_that_are_not_causal_are_refused():
     with raises_code("undirected-edge", "A -- B"):
         graph_from_pgmpy(PDAG(undirected_ebunch=[("A", "B")]))
     with raises_code("invalid-type", "pgmpy"):
         graph_from_pgmpy("X -> Y")
 
 
-def test_roles_make_a_problem():
+def test_roles_become_those_of_a_problem():
     dag = DAG(
         [("Age", "Drug"), ("Age", "Cure"), ("Drug", "Cure"), ("U", "Drug"), ("U", "Cure")],
         latents={"U"},
@@ -73,7 +73,7 @@ def test_roles_make_a_problem():
 
 
 @pytest.mark.parametrize("name", ["asia", "alarm", "insurance"])
-def test_a_network_comes_back_to_the_last_bit(name):
+def test_networks_round_trip_bit_for_bit(name):
     world = Environment.from_bif(name)
     model = environment_to_pgmpy(world)
     assert model.check_model()
@@ -84,7 +84,7 @@ def test_a_network_comes_back_to_the_last_bit(name):
         np.testing.assert_array_equal(back.cpts[variable], cpt)
 
 
-def test_hidden_variables_are_latents_and_the_numbers_agree():
+def test_hidden_variables_become_latents_with_the_same_cpts():
     problem = Problem(CausalGraph.parse("C -> X -> Y; X <-> Y!; C -> Y"), "Y", context=["C"])
     world = make_environment(problem, seed=3)
     model = environment_to_pgmpy(world)
@@ -100,7 +100,7 @@ def test_hidden_variables_are_latents_and_the_numbers_agree():
     np.testing.assert_allclose(back.means(context), world.means(context), rtol=1e-12)
 
 
-def test_means_agree_with_pgmpys_own_do():
+def test_means_agree_with_interventions_in_pgmpy():
     world = Environment.from_bif("asia", reward="dysp", context=(), non_manipulable=())
     inference = CausalInference(environment_to_pgmpy(world))
     for arm in world.problem.arms[:4]:
@@ -112,7 +112,7 @@ def test_means_agree_with_pgmpys_own_do():
         assert mean == pytest.approx(np.dot(shares, worth), abs=1e-9)
 
 
-def test_states_in_another_order_and_other_kinds_of_names():
+def test_states_may_be_reordered_and_need_not_be_text():
     model = DiscreteBayesianNetwork([("b", "y"), ("a", "y")])
     model.add_cpds(
         TabularCPD("a", 2, [[0.2], [0.8]], state_names={"a": [0, 1]}),
@@ -132,7 +132,7 @@ def test_states_in_another_order_and_other_kinds_of_names():
     assert network.cpts["y"][1, 2].tolist() == [0.1, 0.9]  # a=1, b=z
 
 
-def test_what_is_no_network_is_explained():
+def test_invalid_networks_are_refused():
     bare = DiscreteBayesianNetwork([("x", "y")])
     with raises_code("missing-value", "x ", "TabularCPD"):
         environment_from_pgmpy(bare, reward="y")
@@ -142,7 +142,7 @@ def test_what_is_no_network_is_explained():
         problem_from_pgmpy(bare)
 
 
-def test_pgmpy_reads_the_bif_that_we_write(tmp_path):
+def test_pgmpy_reads_our_bif_files(tmp_path):
     world = Environment.from_bif("asia")
     world.to_bif(tmp_path / "asia.bif")
     model = BIFReader(str(tmp_path / "asia.bif")).get_model()
@@ -151,7 +151,7 @@ def test_pgmpy_reads_the_bif_that_we_write(tmp_path):
         np.testing.assert_allclose(back.cpts[variable], cpt, rtol=0, atol=1e-15)
 
 
-def test_we_read_the_bif_that_pgmpy_writes(tmp_path):
+def test_bif_files_of_pgmpy_are_read(tmp_path):
     world = Environment.from_bif("asia")
     BIFWriter(environment_to_pgmpy(world)).write(str(tmp_path / "asia.bif"))
     back = Environment.from_bif(tmp_path / "asia.bif", reward=world.problem.reward)

@@ -69,7 +69,7 @@ def test_quotients_by_zero_are_set_by_the_caller():
         assert evaluate(circuit, {0: [3.0, 0.0]}, undefined) == undefined
 
 
-def test_the_limit_of_values():
+def test_a_circuit_above_its_limit_raises():
     builder = Builder()
     a, b, c = builder.inputs(3)
     whole = builder.products([a], [b])

@@ -107,7 +107,7 @@ def test_an_arm_that_costs_the_span_never_wins():
         assert order[winners[0]] == 1
 
 
-def test_rewards_that_are_0_or_1_in_single_precision():
+def test_winners_with_rewards_of_0_or_1_in_single_precision():
     """1 − 1e-30 beats 1 − 1e-20, and 1e-30 beats 1e-40."""
     for lost, won in (([1e-20, 1e-30, 1e-25], [1.0] * 3), ([1.0] * 3, [1e-40, 1e-30, 0.0])):
         whole, winners = np.array([lost, won]).T[:, :, None].copy(), np.empty(1, np.int64)
@@ -139,7 +139,7 @@ def test_arms_that_tie_are_equally_likely(arms, chance):
     assert (repeated == winners).all()
 
 
-def test_a_tiny_prior_is_fair():
+def test_arms_win_equally_often_under_a_tiny_prior():
     """X → Y with prior .02: the arms are alike, so either is best in half of the draws."""
     rng, samples = np.random.default_rng(0), 100_000
     logs = (

@@ -52,7 +52,7 @@ def test_the_message_names_the_largest_table(tight, message):
 
 
 @pytest.mark.parametrize("name", ["ucb", "kl-ucb", "bernoulli-ts", "random", "z2-ts", "z2-kl-ucb"])
-def test_policies_without_a_circuit_decide(name):
+def test_policies_that_need_no_circuit_decide(name):
     problem = limited(load_problem("task2"), 1)
     policy = make_policy(name, problem)
     decision = policy.decide({"C": 0}, rng=0)
@@ -75,7 +75,7 @@ def test_worlds_have_exact_means_without_a_circuit():
         assert other.means(context) == pytest.approx(world.means(context), abs=1e-14)
 
 
-def test_simulations_of_policies_without_a_circuit():
+def test_policies_that_need_no_circuit_are_simulated():
     problem = load_problem("task2")
     expected, limited_run = (
         simulate([x], ["ucb"], horizon=20, trials=1, seed=2).frame()

@@ -67,7 +67,7 @@ def test_pending_plays_spread_a_batch_and_leave_means_alone(name):
 
 
 @pytest.mark.parametrize("name", INDEX)
-def test_pending_plays_that_are_taken_back_leave_no_trace(name):
+def test_withdrawn_pending_plays_change_nothing(name):
     policy, unchanged = trained(name), trained(name)
     for arm in PROBLEM.arms[:3]:
         policy.add_pending(arm, FIRST, 4)

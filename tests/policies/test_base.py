@@ -44,7 +44,7 @@ def knowledge_of(policy):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_known_does_not_depend_on_the_order_of_records(name):
+def test_learning_does_not_depend_on_the_order_of_records(name):
     direct, indirect = any_policy(name), any_policy(name)
     unlearned = knowledge_of(direct)
     records = random_records(direct.problem, 40)
@@ -250,7 +250,7 @@ def test_a_decision_needs_a_source_of_randomness(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_decision_is_data(name):
+def test_a_decision_can_be_saved_as_json_and_pickled(name):
     policy = any_policy(name)
     learn_all(policy, random_records(policy.problem, 20))
     context = {"C": 1} if policy.problem.context else None

@@ -65,7 +65,7 @@ def test_kl_bound_agrees_with_brent():
     assert (bounds >= means).all() and (bounds <= 1).all()
 
 
-def test_kl_bound_at_the_edges():
+def test_kl_bound_stays_between_the_mean_and_1():
     huge = np.array([1e-12, 40.0, 1e6])
     for mean in (0.0, 1e-300, 0.3, 1 - 1e-16, 1.0):
         with np.errstate(all="raise", under="ignore"):
@@ -183,7 +183,7 @@ def test_ties_of_draws_are_broken_independently_in_every_decision():
     assert abs(np.mean(first) - 0.5) < 5 * 0.5 / np.sqrt(10_000)
 
 
-def test_the_coin_has_its_probability_and_is_repeatable():
+def test_the_binarised_reward_has_its_probability_and_is_repeatable():
     """20,000 throws: within five standard errors, a false alarm of 6e-7 each."""
     for probability in (0.25, 0.9):
         thrown = [coin(probability, 0, arm, n) for arm in range(2) for n in range(10_000)]

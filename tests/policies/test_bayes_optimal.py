@@ -156,7 +156,7 @@ def test_keys_of_several_words_give_the_same_plan(monkeypatch):
 # -- known numbers ----------------------------------------------------------------------------
 
 
-def test_the_regret_of_two_arms_over_a_hundred_rounds_is_known():
+def test_the_regret_of_two_arms_over_a_hundred_rounds_is_1_748():
     """1.748; the expected best of two uniform means is 2/3."""
     policy = make_policy("bayes-optimal", TWO_ARMS, horizon=100)
     assert 100 * 2 / 3 - policy.value == pytest.approx(1.748, abs=0.0005)
@@ -165,7 +165,7 @@ def test_the_regret_of_two_arms_over_a_hundred_rounds_is_known():
     assert abs(regret - 1.748) < 4 * error + 0.0005  # a false alarm of 6e-5
 
 
-def test_the_regret_of_task_1_over_eight_rounds_is_known():
+def test_the_regret_of_task_1_over_eight_rounds_is_0_565():
     """.565, within four standard errors: a false alarm of 6e-5."""
     policy = make_policy("bayes-optimal", load_problem("task1"), horizon=8)
     regret, error = policy.expected_regret(2_000_000, rng=0)
@@ -230,7 +230,7 @@ def test_ties_go_to_the_first_arm():
     ("name", "horizon", "estimate"),
     [("task1", 11, "5.31e+06"), ("task3", 10**6, "1e+300"), ("insurance", 1, "2.72e+11")],
 )
-def test_too_large_problems_are_refused_with_an_estimate(name, horizon, estimate):
+def test_too_large_problems_are_refused_with_an_estimate_of_the_size(name, horizon, estimate):
     with raises_code("too-large", f"{estimate} states"):
         make_policy("bayes-optimal", load_problem(name), horizon=horizon)
     with raises_code("too-large", "max_states is 100"):

@@ -158,7 +158,7 @@ def test_a_variable_that_is_never_recorded_in_a_batch_is_reported_once():
     policy.learn_many(batch)
 
 
-def test_a_hidden_variable_is_learned_around():
+def test_policies_learn_although_a_variable_is_hidden():
     problem = Problem(CausalGraph.parse("X -> M -> Y"), "Y", hidden="M")
     assert str(problem.graph) == "X -> Y"
     policy = make_policy("ts", problem)
@@ -178,7 +178,7 @@ def test_occasionally_missing_values_cause_no_warning():
     assert policy.belief.unused == {"Y": {"Z was not seen": 10}, "Z": {"Z was not seen": 10}}
 
 
-def test_retracting_a_record_takes_it_back_from_the_unused_ones():
+def test_retracting_a_record_lowers_the_counts_of_unused_values():
     belief, incomplete = Belief(TASK1), TASK1.record("do(X=1)", {"Y": 1})
     belief.learn(incomplete)
     assert belief.unused == {"Y": {"Z was not seen": 1}, "Z": {"Z was not seen": 1}}
@@ -189,7 +189,7 @@ def test_retracting_a_record_takes_it_back_from_the_unused_ones():
     assert belief.unused == {}
 
 
-def test_a_prior_that_floats_can_not_add_up_exactly_leaves_no_rounding():
+def test_counts_are_exact_although_the_prior_is_not_representable():
     belief, record = Belief(TASK1, prior=0.1), TASK1.record("do()", {"Z": 0, "X": 1, "Y": 1})
     for method in (belief.learn, belief.retract):
         for _ in range(1000):

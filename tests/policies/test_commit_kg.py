@@ -179,12 +179,12 @@ def test_only_records_of_decisions_count_as_rounds():
     assert policy.decide(context, 0).as_dict() == policy.decide(context, 1).as_dict()
 
 
-def test_trigamma():
+def test_trigamma_agrees_with_scipy():
     for x in (1e-3, 0.5, 1.0, 1.5, 5.9, 6.0, 100.0, 1e6):
         assert commit_kg_kernels.trigamma(x) == pytest.approx(polygamma(1, x), rel=1e-9)
 
 
-def test_reasons_state_what_playing_teaches_and_costs():
+def test_reasons_state_information_and_cost_of_a_play():
     teaches = (
         r"what is learned by playing this one (once|twice|\d+ times) is expected to gain [\d.]+ in "
         r"total over the next \d+ rounds"

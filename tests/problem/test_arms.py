@@ -172,7 +172,7 @@ def test_enumeration_examines_few_sets_without_a_permitted_arm():
         ({"forbidden": "do(X=1)", "max_arms": 3}, "too-large", "max_arms, which is 3"),
     ],
 )
-def test_errors_of_forbidden_assignments(options, code, mentioned):
+def test_invalid_forbidden_assignments_are_refused(options, code, mentioned):
     with raises_code(code, mentioned):
         Problem(CHAIN, "Y", **options)
 

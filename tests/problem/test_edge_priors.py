@@ -31,7 +31,7 @@ GRAPH = CausalGraph.parse("Z ?-> X -> Y; Z <-> Y; X <?> Y; X <-> Z!")
         ({}, {"X <-> Y": 0.5, "Y <-> Z": 0.9, "Z -> X": 0.5}),
     ],
 )
-def test_priors_of_edges(edge_prior, expected):
+def test_edge_priors_apply_to_doubtful_edges(edge_prior, expected):
     problem = Problem(GRAPH, "Y", edge_prior=edge_prior)
     assert dict(problem.edge_priors) == expected
     assert list(problem.edge_priors) == sorted(expected)
@@ -49,7 +49,7 @@ def test_priors_of_edges(edge_prior, expected):
         ({"X <-> Y": 0.5, "Y <-> X": 0.6}, "duplicate-name", "X <-> Y"),
     ],
 )
-def test_errors_of_edge_priors(edge_prior, code, mentioned):
+def test_invalid_edge_priors_are_refused(edge_prior, code, mentioned):
     with raises_code(code, mentioned):
         Problem(GRAPH, "Y", edge_prior=edge_prior)
 
@@ -66,7 +66,7 @@ def test_problems_differ_by_priors_and_soft_edges():
     assert Problem(GRAPH, "Y", edge_prior=0.9) == problems[0]
 
 
-def test_priors_in_a_problem_file():
+def test_a_problem_file_may_have_edge_priors():
     text = 'graph = "X -> Y; X <-> Y; Z -> Y"\nreward = "Y"\n'
     assert parse_problem(f"edge_prior = 0.6\nsoft = 0.1\n{text}").edge_priors["X <-> Y"] == 0.6
     table = parse_problem(f'{text}[edge_prior]\n"Z -> Y" = 0.3\n"Y <-> X" = 1\n')

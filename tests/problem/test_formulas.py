@@ -234,11 +234,11 @@ def test_formulas_with_hidden_causes_equal_brute_force(seed):
         ("two\nlines\x07", r"\mathrm{two\ lines\ }"),
     ],
 )
-def test_latex_names(name, written):
+def test_latex_names_have_indices_and_escapes(name, written):
     assert latex_name(name) == written
 
 
-def test_latex_labels():
+def test_latex_labels_are_numbers_or_upright_text():
     assert [latex_label(label) for label in ("0", "-1.5", "low", "1e5", "x")] == [
         "0",
         "-1.5",

@@ -12,13 +12,13 @@ texts = words.filter(lambda text: text.strip() == text)
 
 
 @given(st.dictionaries(texts, texts, max_size=4))
-def test_text_round_trip(settings):
+def test_interventions_round_trip_as_text(settings):
     arm = Intervention(settings)
     assert Intervention.parse(str(arm)) == arm
     assert dict(arm) == settings
 
 
-def test_mapping_and_text():
+def test_a_mapping_and_a_text_give_equal_interventions():
     arm = Intervention({"X2": 1, "X1": 0.0})
     assert str(arm) == "do(X1=0, X2=1)"
     assert list(arm) == ["X1", "X2"] and arm["X1"] == "0" and len(arm) == 2
@@ -28,7 +28,7 @@ def test_mapping_and_text():
     assert str(Intervention()) == "do()" == str(Intervention.parse(" do( ) "))
 
 
-def test_in_words():
+def test_in_words_describes_an_intervention():
     assert Intervention().in_words() == "set nothing and observe"
     assert Intervention({"A": 1}).in_words() == "set A to 1"
     assert Intervention({"A": 1, "B": 2, "C": 3}).in_words() == "set A to 1, B to 2 and C to 3"
@@ -50,7 +50,7 @@ def test_interventions_are_immutable():
         ("do(=1)", "syntax-error", "expected NAME=VALUE"),
     ],
 )
-def test_errors_of_text(text, code, mentioned):
+def test_invalid_texts_are_refused(text, code, mentioned):
     with raises_code(code, mentioned):
         Intervention.parse(text)
 

@@ -36,7 +36,7 @@ def test_values_are_scaled_to_their_span():
         payoff.scaled[0] = 1
 
 
-def test_minimised_values_are_turned_around():
+def test_minimised_values_are_reflected():
     payoff = Payoff.from_user("Y", ("a", "b", "c"), {"a": 3, "b": -1, "c": 1}, minimise=True)
     assert payoff.values.tolist() == [3, -1, 1]
     assert payoff.scaled.tolist() == [0, 1, 0.5] and (payoff.worst, payoff.span) == (3, 4)

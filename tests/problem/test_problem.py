@@ -48,7 +48,7 @@ def sets_of(problem):
         ("figure1-g2", [[], ["W"]], ["do()", "do(W=0)", "do(W=1)"]),
     ],
 )
-def test_the_papers_problems(name, sets, arms):
+def test_the_papers_problems_have_their_arms(name, sets, arms):
     problem = load_problem(name)
     assert sets_of(problem) == sets
     assert [str(arm) for arm in problem.arms] == arms
@@ -90,7 +90,7 @@ def test_default_reward_values_are_scaled_indices():
     assert dict(problem.reward_values) == {"none": 0.0, "some": 0.5, "full": 1.0}
 
 
-def test_all_arms():
+def test_all_arms_are_the_interventions_on_every_subset():
     problem = Problem(CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", arms="all")
     assert sets_of(problem) == [[], ["X"], ["Z"], ["X", "Z"]] and len(problem.arms) == 9
 
@@ -190,12 +190,12 @@ def test_priors_are_kept_in_copies():
         ({3: 1}, "unknown-variable", "3"),
     ],
 )
-def test_errors_of_priors(prior, code, mentioned):
+def test_invalid_priors_are_refused(prior, code, mentioned):
     with raises_code(code, mentioned):
         Problem("C -> X -> Y; U -> Y", "Y", hidden="U", prior=prior)
 
 
-def test_roles():
+def test_every_variable_has_a_role():
     problem = load_problem("task2")
     roles = {name: problem.role(name) for name in problem.graph}
     assert roles == {
@@ -218,7 +218,7 @@ def test_options_may_be_numpy_numbers_or_none():
     assert truth.arm_index(Intervention({"X": True})) == truth.arm_index({"X": True}) == 1
 
 
-def test_equality_and_repr():
+def test_equal_problems_have_equal_hashes_and_a_short_repr():
     assert load_problem("task1") == load_problem("task1") != load_problem("task2")
     assert hash(load_problem("task1")) == hash(load_problem("task1"))
     assert repr(load_problem("task1")) == (
@@ -246,7 +246,7 @@ Y01 = {"domains": {"Y": [0, 1]}}
         ({"max_program": 10**12}, "invalid-number", "1,000,000,000"),
     ],
 )
-def test_errors_of_options(options, code, mentioned):
+def test_invalid_options_are_refused(options, code, mentioned):
     with raises_code(code, mentioned):
         Problem(**{"graph": GRAPH, "reward": "Y", **options})
 
@@ -257,7 +257,7 @@ def test_too_many_arms_are_refused_before_they_are_built():
         Problem(many, "Y")
 
 
-def test_errors_of_arm_index():
+def test_arm_index_refuses_interventions_that_are_not_arms():
     problem = load_problem("task2")
     with raises_code("unknown-arm", "do(X1=0, X2=0)", "4 arms"):
         problem.arm_index({"X1": 0, "X2": 0})

@@ -57,7 +57,7 @@ def test_custom_arms_round_trip():
     assert parse_problem(problem_text(problem)) == problem
 
 
-def test_a_file_written_by_hand():
+def test_a_file_written_by_hand_is_read():
     text = """
     graph = "C -> X1; C -> X2; X1 -> X2; Z -> X2; Z -> Y; X2 -> Y"
     reward = "Y"
@@ -82,7 +82,7 @@ def test_a_file_written_by_hand():
     assert problem.domains["C"] == ("0", "1", "2") and problem.reward_values["1"] == 2.5
 
 
-def test_domains_of_a_graph_file(tmp_path):
+def test_a_graph_file_may_have_domains(tmp_path):
     (tmp_path / "net.bif").write_text(
         "network n { }\n"
         "variable A { type discrete [ 3 ] { lo, mid, hi }; }\n"
@@ -144,14 +144,14 @@ def test_a_file_takes_precedence_over_a_builtin_problem(tmp_path, monkeypatch):
         ("max_arms = " + "9" * 5000, "syntax-error", "not valid TOML"),
     ],
 )
-def test_errors_of_problem_files(text, code, mentioned, tmp_path):
+def test_invalid_problem_files_are_refused(text, code, mentioned, tmp_path):
     path = tmp_path / "problem.toml"
     path.write_text(text)
     with raises_code(code, str(path), mentioned):
         load_problem(path)
 
 
-def test_errors_of_paths(tmp_path):
+def test_invalid_paths_are_refused(tmp_path):
     for name, mentioned in (("taks1", "did you mean 'task1'"), ("", "''"), ("x" * 5000, "'xxx")):
         with raises_code("unknown-problem", mentioned):
             load_problem(name)
@@ -208,7 +208,7 @@ def test_names_with_dots_and_numbers_need_no_quotes_in_tables():
     assert dict(problem.prior) == {"B.p": (2.0, 1.0)}
 
 
-def test_prior_files(tmp_path):
+def test_a_problem_file_may_name_a_prior_file(tmp_path):
     text = 'graph = "Z -> X -> Y"\nreward = "Y"\nprior = "prior.toml"\n'
     (tmp_path / "ward.toml").write_text(text)
     (tmp_path / "prior.toml").write_text("X = [[1, 2], [3, 4]]\nZ = 5\n")
@@ -270,7 +270,7 @@ def test_errors_name_the_line_where_an_unclosed_list_begins(text, place):
         ('x = [\n"""abc', "Unterminated string (at end of document)"),
     ],
 )
-def test_other_syntax_errors_keep_their_place(text, message):
+def test_other_syntax_errors_keep_their_position(text, message):
     with pytest.raises(DowiseError) as caught:
         read_toml(text)
     assert str(caught.value) == f"not valid TOML: {message}"

@@ -82,7 +82,7 @@ def test_edges_after_projecting_out_hidden_variables(graph, edge_prior, expected
         ("C -> X -> Y", {"manipulable": "Y"}, "conflicting-roles", "reward and manipulable"),
     ],
 )
-def test_errors_of_roles_and_edges(graph, options, code, mentioned):
+def test_invalid_roles_and_edges_are_refused(graph, options, code, mentioned):
     with raises_code(code, mentioned):
         Problem(graph, "Y", **options)
 
@@ -118,7 +118,7 @@ def test_manipulable_variables_determine_the_others():
     assert [str(arm) for arm in Problem(CLINIC, "Cure", manipulable=()).arms] == ["do()"]
 
 
-def test_hidden_and_manipulable_in_a_problem_file():
+def test_a_problem_file_may_have_hidden_and_manipulable():
     text = """
     graph = "Mood -> Drug; Mood -> Cure; Drug -> Cure; Age -> Drug; Age -> Cure"
     reward = "Cure"
@@ -133,7 +133,7 @@ def test_hidden_and_manipulable_in_a_problem_file():
     assert parse_problem(problem_text(problem)) == problem
 
 
-def test_hidden_and_manipulable_with_tags_of_a_graph_file(tmp_path):
+def test_hidden_and_manipulable_override_tags_of_a_graph_file(tmp_path):
     (tmp_path / "g.dagitty").write_text(
         "dag { T [exposure] R [outcome] U -> T ; U -> R ; T -> M -> R ; S -> R }"
     )

@@ -18,7 +18,7 @@ WARD = Problem(
 )
 
 
-def test_a_record_by_hand():
+def test_a_record_has_codes_of_arm_and_outcome():
     record = WARD.record({"Dose": "high"}, {"Age": True, "Sun": 0, "Recovery": 1}, number=3)
     assert record.arm == WARD.intervention("do(Dose=high)") and record.number == 3
     assert record.codes.tolist() == [1, 1, 1, 0]
@@ -41,7 +41,7 @@ def test_values_that_were_not_observed_are_missing(value):
         ("do(Dose=low)", None, "invalid-type", "None"),
     ],
 )
-def test_errors_of_outcomes(arm, outcome, code, mentioned):
+def test_invalid_outcomes_are_refused(arm, outcome, code, mentioned):
     with raises_code(code, mentioned):
         WARD.record(arm, outcome)
 
@@ -77,7 +77,7 @@ def test_a_past_record_of_an_arm_equals_the_record():
         ({"Sun": 1}, {"Sun": 0}, "contradictory-record", "Sun=0"),
     ],
 )
-def test_errors_of_past_records(settings, labels, code, mentioned):
+def test_invalid_past_records_are_refused(settings, labels, code, mentioned):
     with raises_code(code, mentioned):
         past_record(WARD, settings, labels)
 

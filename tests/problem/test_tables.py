@@ -105,7 +105,7 @@ def test_tables_are_checked_like_single_records(frame):
     assert_same_as_row_by_row(text, pd.DataFrame(text, dtype=object))
 
 
-def test_bad_rows_by_hand():
+def test_bad_rows_have_their_reasons():
     frame = {
         "arm": ["do(Dose=low)", None, "do(Dose=low)", "do(Age=True)", "do()"],
         "Dose": ["low", "low", "high", "low", "low"],
@@ -140,7 +140,7 @@ def test_an_argument_arm_replaces_the_column():
         (pd.DataFrame({"Unnamed: 0": [1]}), "unknown-variable", "index=False"),
     ],
 )
-def test_errors_of_the_whole_table(frame, code, mentioned):
+def test_invalid_tables_are_refused(frame, code, mentioned):
     with raises_code(code, mentioned):
         WARD.checked_records(frame)
 

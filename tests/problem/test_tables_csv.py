@@ -133,7 +133,7 @@ def test_bad_rows_have_their_lines_and_rows(tmp_path):
         (b"X,Y\n0,\xff\n", "invalid-encoding", "records.csv: byte 7"),
     ],
 )
-def test_errors_of_the_whole_file(tmp_path, content, code, mentioned):
+def test_invalid_files_are_refused(tmp_path, content, code, mentioned):
     content = content if isinstance(content, bytes) else content.encode()
     (tmp_path / "records.csv").write_bytes(content)
     with raises_code(code, mentioned):

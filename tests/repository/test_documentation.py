@@ -83,11 +83,11 @@ def test_every_command_of_the_readme_is_tested():
 
 
 @pytest.mark.parametrize("words", INDEPENDENT, ids=" ".join)
-def test_commands_of_the_readme(words, tmp_path, monkeypatch):
+def test_commands_of_the_readme_succeed(words, tmp_path, monkeypatch):
     run_in(tmp_path, monkeypatch, words)
 
 
-def test_the_live_experiment_of_the_readme(tmp_path, monkeypatch):
+def test_the_live_experiment_of_the_readme_prints_what_it_shows(tmp_path, monkeypatch):
     (block,) = CREATED
     words = commands(block)
     assert len(words) == 9 and words[0][0] == "new" and words[-1][0] == "status"
@@ -96,7 +96,7 @@ def test_the_live_experiment_of_the_readme(tmp_path, monkeypatch):
     assert printed[1] == output
 
 
-def test_the_served_experiment_of_the_readme(tmp_path, monkeypatch):
+def test_the_served_experiment_of_the_readme_works(tmp_path, monkeypatch):
     (block,) = SERVED
     serve, token, ask = commands(block)
     assert serve == ["serve", "ward.db"] and ask[:2] == ["ask", "http://127.0.0.1:8000"]
@@ -121,7 +121,7 @@ def anchors(page):
 
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page):
+def test_links_have_existing_targets(page):
     for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text("utf-8")):
         path = page.parent / target if target else page
         assert path.exists(), f"{page.name} links to {target}"

@@ -101,7 +101,7 @@ def test_paper_claims_are_judged_by_paired_differences():
     assert paper_claims(["ids", "ucb"]) == [] and len(paper_claims(["ucb", "ts"])) == 1
 
 
-def test_claim_about_a_multiple():
+def test_a_claim_may_compare_with_a_multiple():
     final = pd.DataFrame({"soft": [4.0] * 12, "drawn": [9.0, 10.0, 11.0] * 4})
     less, half, third = (Claim("soft", "drawn", times).judge(final) for times in (1.0, 0.5, 0.3))
     assert less.difference.mean == pytest.approx(-6) and half.difference.mean == pytest.approx(-1)

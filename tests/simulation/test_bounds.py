@@ -13,7 +13,7 @@ from dowise.information import delta_interval, estimate, gain_interval, gamma_br
 from dowise.simulation import bounds
 
 
-def test_worked_example_of_section_6():
+def test_bounds_agree_with_the_worked_example_of_section_6():
     """PAPER-NOTES 16: 2e8 draws of an independent prototype give p* = .07719, .46142, .46139 and
     H = .91149; the paper, which had rounded p*, prints .9165. The tolerance is five standard errors
     of 400,000 draws: a false alarm in 2e-6 for each figure."""
@@ -33,7 +33,7 @@ def test_worked_example_of_section_6():
 @pytest.mark.parametrize(
     ("name", "entropy"), [("task2", 1.569), ("task3", 3.318), ("healthcare", 1.386)]
 )
-def test_entropy_of_the_joint_map(name, entropy):
+def test_the_entropy_of_the_joint_map_counts_all_contexts(name, entropy):
     """PAPER-NOTES 16 has three digits; the tolerance adds five standard errors."""
     result = bounds(load_problem(name), horizon=1, samples=200_000, policy_samples=100)
     assert result.is_joint

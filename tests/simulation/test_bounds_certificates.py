@@ -63,7 +63,7 @@ def test_figures_equal_those_of_single_decisions():
     assert data["certified_bound"] == pytest.approx(mean + student.ppf(0.95, 9) * error, rel=1e-3)
 
 
-def test_quantile_of_student():
+def test_quantile_of_student_agrees_with_scipy():
     for freedom in (9, 20, 99, 1000):
         assert _upper_quantile(freedom) == pytest.approx(student.ppf(0.95, freedom), rel=1e-3)
 

@@ -40,7 +40,7 @@ def short(number, digits=4):
     ("column", "options"),
     [(2, {}), pytest.param(3, {"horizon": 1, "samples": 20_000_000}, marks=pytest.mark.slow)],
 )
-def test_worked_example(column, options):
+def test_the_page_has_the_figures_of_the_worked_example(column, options):
     figures = run_bounds("task1", **options)
     assert cells("p\\* of do()")[column] == ", ".join(short(p) for p in figures["p_best"])
     assert cells("simultaneous error")[column] == "±" + short(figures["p_best_radius"])
@@ -53,7 +53,7 @@ def test_worked_example(column, options):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_figures_of_the_intervals(problem):
+def test_the_page_has_the_figures_of_the_intervals(problem):
     figures = run_bounds(problem)
     assert cells(f"{problem} |") == [
         problem,
@@ -64,7 +64,7 @@ def test_figures_of_the_intervals(problem):
     ]
 
 
-def test_largest_ratios():
+def test_the_page_has_the_largest_ratios():
     ratios = [
         f"{figures['largest_ratio']:.2f} against {figures['worst_ratio']:g}"
         for figures in map(run_bounds, PROBLEMS)
@@ -73,7 +73,7 @@ def test_largest_ratios():
 
 
 @pytest.mark.slow
-def test_entropies_of_the_map():
+def test_the_page_has_the_entropies_of_the_map():
     text = re.search(r"\((1\.\d+ ± .*?), from two million draws\)", TEXT)[1]
     task2, task3, healthcare = (run_bounds(x, 1, samples=2_000_000) for x in PROBLEMS[1:])
     first, second = (
@@ -84,7 +84,7 @@ def test_entropies_of_the_map():
 
 
 @pytest.mark.slow
-def test_gammas_with_many_draws():
+def test_the_page_has_gammas_with_many_draws():
     pattern = r"--horizon (\d+) --policy-samples (\d+)`: (\d+) of (\d+) rounds"
     horizon, samples, infinite, rounds = map(int, re.search(pattern, TEXT).groups())
     figures = run_bounds("task1", horizon, policy_samples=samples)

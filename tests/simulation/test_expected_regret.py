@@ -66,7 +66,7 @@ def expected_regrets_by_labels(problem, world, arms, seed, trial, observational)
         pytest.param(DOUBTFUL, False, True, marks=pytest.mark.slow),
     ],
 )
-def test_equals_the_slow_twin(source, is_settled, is_single, policy, observational):
+def test_expected_regret_equals_its_slow_twin(source, is_settled, is_single, policy, observational):
     worlds = resolve_worlds(source, WorldOptions(edges="prior"))
     world = make_world(worlds, 3, 1)
     posterior = Belief(world.problem).posterior

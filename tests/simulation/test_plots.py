@@ -77,7 +77,7 @@ def test_user_settings_of_matplotlib_have_no_effect(result, tmp_path):
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
-def test_custom_axes(result):
+def test_a_plot_uses_the_axes_that_are_passed(result):
     figure = Figure()
     axes = figure.subplots(1, 2)
     assert result.plot(axes=axes) is figure
@@ -105,7 +105,7 @@ def test_single_trial_of_one_round_has_lines_without_bands():
     assert all(tick == int(tick) for tick in axes.get_xticks())
 
 
-def test_zero_regret_and_long_names():
+def test_zero_regret_and_long_names_are_drawn():
     name = "a problem with a name that is much longer than the title of a panel has room for"
     flat = Problem(CausalGraph.parse("X -> Y"), "Y", arms=["do(X=0)"], name=name)
     policies = [("a", "ucb"), ("b", "ucb"), ("my_policies.for_this_paper:GreedyWithALong", "ucb")]

@@ -134,7 +134,7 @@ def test_overridden_play_is_called():
     np.testing.assert_array_equal(final.loc["task1"], final.loc["environment"])
 
 
-def test_hidden_causes_with_two_workers():
+def test_worlds_with_hidden_causes_run_with_two_workers():
     problem = Problem(CausalGraph.parse("C -> X -> Y; C -> Y; X <-> Y; C <-> Y"), "Y", context="C")
     worlds = [make_environment(problem, 0), ("front door", front_door_world())]
     worlds += [("custom", CustomWorld(worlds[0]))]

@@ -67,7 +67,7 @@ def fingerprint(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["Policy", "make", "Policy.create"])
-def test_changes_with_its_own_file_and_base_classes(fingerprint, tmp_path, name):
+def test_a_fingerprint_changes_with_its_own_file_and_base_classes(fingerprint, tmp_path, name):
     before = fingerprint(name)
     assert len(before) == 16 and fingerprint(name) == before
     changed = set()
@@ -81,13 +81,13 @@ def test_changes_with_its_own_file_and_base_classes(fingerprint, tmp_path, name)
     assert "custom_lazy" not in sys.modules
 
 
-def test_changes_with_any_file_of_its_package(fingerprint, tmp_path):
+def test_a_fingerprint_changes_with_any_file_of_its_package(fingerprint, tmp_path):
     before = fingerprint("make", "custom_package.policy")
     (tmp_path / "custom_package" / "deep.py").write_text("RATE = 3\n")
     assert fingerprint("make", "custom_package.policy") != before
 
 
-def test_functions_of_one_file_differ():
+def test_functions_of_one_file_have_different_fingerprints():
     def first(problem):
         return problem
 
@@ -97,14 +97,14 @@ def test_functions_of_one_file_differ():
     assert source_fingerprint(first) == source_fingerprint(first) != source_fingerprint(second)
 
 
-def test_builtins_and_code_without_a_source_have_none():
+def test_builtins_and_code_without_a_source_have_no_fingerprint():
     assert source_fingerprint(ThompsonSampling) is source_fingerprint(Environment) is None
     namespace = {"__name__": "nowhere"}
     exec("def make(problem): pass", namespace)
     assert source_fingerprint(namespace["make"]) is None
 
 
-def test_class_in_a_notebook_changes_with_its_methods(monkeypatch):
+def test_the_fingerprint_of_a_class_in_a_notebook_changes_with_its_methods(monkeypatch):
     def fingerprint_of_cell(text, number):
         name = f"<cell {number}>"
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)

@@ -22,7 +22,7 @@ from dowise.simulation.trial import (
 )
 
 
-def test_number_of_calls_per_quick_trial():
+def test_quick_trials_make_few_python_calls():
     """A call costs about as much as a round of `ucb`."""
     calls = 0
 
@@ -45,7 +45,7 @@ def test_number_of_calls_per_quick_trial():
 
 
 @pytest.mark.slow
-def test_time_outside_of_rounds():
+def test_most_time_is_spent_in_rounds():
     """Writing, verifying and reading results included; on an idle machine the ratio is below 1."""
     outside, inside = time_outside_and_inside_rounds(
         "task1", "ucb", times=20, horizon=1000, trials=500

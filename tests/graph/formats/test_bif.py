@@ -75,7 +75,7 @@ def test_default_fills_missing_rows():
     assert cpt[1].tolist() == [[0, 1], [0.25, 0.75], [0.25, 0.75]]
 
 
-def test_first_version_of_the_format():
+def test_the_first_version_of_the_format_is_read():
     network = parse_bif("""network "Dog-Problem" { //5 variables
         property "credal-set constant-density-bounded 1.1" ;
     }
@@ -157,7 +157,7 @@ def test_networks_round_trip_bit_for_bit(network):
     assert_same(parse_bif(to_bif(network)), network)
 
 
-def test_files(tmp_path):
+def test_networks_are_written_to_files_and_read_back(tmp_path):
     network = parse_bif(CHEST)
     write_bif(network, tmp_path / "chest.bif")
     assert_same(read_bif(tmp_path / "chest.bif"), network)
@@ -196,7 +196,7 @@ ROWS = "(a,0.5) 1,0; (a,c) 1,0; (a,d) 1,0; (b,0.5) 1,0; (b,c) 1,0; "
         (given_x_and_y("(a, c) -1, 2; default 1, 0;"), "invalid-number", "P(Z | X=a, Y=c)"),
     ],
 )
-def test_errors_of_tables(text, code, mentioned):
+def test_invalid_tables_are_refused(text, code, mentioned):
     with raises_code(code, mentioned):
         parse_bif(text)
 
@@ -214,7 +214,7 @@ def test_errors_of_tables(text, code, mentioned):
         (X + "probability ( X ", 2, 17, "the text ends, expected"),
     ],
 )
-def test_syntax_errors(text, line, column, message):
+def test_a_syntax_error_has_its_position(text, line, column, message):
     with pytest.raises(
         InputSyntaxError, match=f"BIF, line {line}, column {column}: {message}"
     ) as got:

@@ -32,7 +32,7 @@ from dowise.graph.formats.dagitty import parse_dagitty, to_dagitty
         ("dag { größe -> Y }", "größe -> Y"),
     ],
 )
-def test_parse_dagitty(text, expected):
+def test_parse_dagitty_reads_edges_names_and_comments(text, expected):
     structure = parse_dagitty(text)
     assert structure.graph == CausalGraph.parse(expected)
     assert structure.domains == {}
@@ -48,7 +48,7 @@ def test_parse_dagitty(text, expected):
         ('pos="1,2",e', 'o; pos="0,0"', "l"),
     ],
 )
-def test_roles_and_their_abbreviations(exposure, outcome, latent):
+def test_roles_may_be_abbreviated(exposure, outcome, latent):
     structure = parse_dagitty(
         f"dag {{ Y [{outcome}] X [{exposure}] W [{exposure}] U [{latent}] U -> {{X Y}} X -> Y }}"
     )
@@ -70,7 +70,7 @@ def test_chained_latents_are_projected_out():
     assert CausalGraph.from_dagitty("dag { U [u] U -> A }") == CausalGraph.parse("A")
 
 
-def test_to_dagitty():
+def test_to_dagitty_writes_edges_and_quotes_names():
     graph = CausalGraph.parse('X -> "a b"; X <-> W; graph; v.1')
     assert to_dagitty(graph) == 'dag {\nX -> "a b"\nW <-> X\n"graph"\nv.1\n}\n'
 
@@ -94,7 +94,7 @@ AMBIGUOUS_EDGES = ("@->", "<-@", "@-o", "--@")
         ),
     ],
 )
-def test_syntax_errors(text, line, column, message):
+def test_a_syntax_error_has_its_position(text, line, column, message):
     with pytest.raises(InputSyntaxError, match=message) as caught:
         parse_dagitty(text)
     assert (caught.value.line, caught.value.column) == (line, column)
@@ -116,6 +116,6 @@ def test_syntax_errors(text, line, column, message):
         ("dag { {A S} [s] }", "invalid-role", "A is tagged 'selected'"),
     ],
 )
-def test_errors_of_tags_and_edges(text, code, mentioned):
+def test_invalid_tags_and_edges_are_refused(text, code, mentioned):
     with raises_code(code, mentioned):
         parse_dagitty(text)

@@ -42,7 +42,7 @@ from dowise.graph.formats.dot import parse_dot, to_dot
         ('digraph { "//" -> "/* x */" -> "# 1" }', '"//" -> "/* x */" -> "# 1"'),
     ],
 )
-def test_parse_dot(text, expected):
+def test_parse_dot_reads_edges_names_and_comments(text, expected):
     assert parse_dot(text) == CausalGraph.parse(expected)
 
 
@@ -59,7 +59,7 @@ def test_edge_defaults_apply_to_later_edges_of_the_same_block():
     assert graph == CausalGraph.parse("A -> B <-> C <-> D -> E -> F <- G <- H")
 
 
-def test_to_dot():
+def test_to_dot_writes_edges_and_quotes_names():
     graph = CausalGraph.parse('X -> "a b"; X <-> W; node; "1"')
     assert to_dot(graph) == (
         "digraph {\n"
@@ -88,7 +88,7 @@ def test_to_dot():
         ('digraph { A -> "B }', 1, 16, "found '\"B', expected .*a name"),
     ],
 )
-def test_syntax_errors(text, line, column, message):
+def test_a_syntax_error_has_its_position(text, line, column, message):
     with pytest.raises(
         InputSyntaxError, match=f"DOT, line {line}, column {column}: {message}"
     ) as got:
@@ -107,6 +107,6 @@ def test_syntax_errors(text, line, column, message):
         ("digraph { {A B} -> B }", "cyclic-graph", "B -> B"),
     ],
 )
-def test_errors_of_edges(text, code, mentioned):
+def test_invalid_edges_are_refused(text, code, mentioned):
     with raises_code(code, mentioned):
         parse_dot(text)

@@ -190,14 +190,14 @@ PACKED = gzip.compress(BIF.encode(), mtime=0)
         ("g.bif", b"", "empty-file", "empty"),
     ],
 )
-def test_errors_of_files(tmp_path, name, content, code, mentioned):
+def test_invalid_files_are_refused_with_their_name(tmp_path, name, content, code, mentioned):
     (tmp_path / name).write_bytes(content)
     with raises_code(code, name, mentioned) as caught:
         read_structure(tmp_path / name)
     assert "\n" not in str(caught.value)
 
 
-def test_errors_of_paths(tmp_path):
+def test_invalid_paths_are_refused(tmp_path):
     for name in ("g.txt", "g.unknown"):
         with raises_code("file-not-found", name):
             read_structure(tmp_path / name)

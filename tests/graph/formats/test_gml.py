@@ -61,12 +61,12 @@ def test_nodes_become_text():
         (nx.DiGraph([("A", "B"), ("B", "A")]), "cyclic-graph", "cycle"),
     ],
 )
-def test_errors_of_networkx_graphs(graph, code, mentioned):
+def test_invalid_networkx_graphs_are_refused(graph, code, mentioned):
     with raises_code(code, mentioned):
         from_networkx(graph)
 
 
-def test_gml_of_another_tool():
+def test_gml_of_another_tool_is_read():
     text = """
         Creator "somebody"
         graph [
@@ -105,7 +105,7 @@ def test_networkx_reads_our_gml():
         ('graph [ label "a\n\nb ]', None, r"GML: expected graph \[ node"),
     ],
 )
-def test_syntax_errors_of_gml(text, line, message):
+def test_a_syntax_error_has_its_line(text, line, message):
     with pytest.raises(InputSyntaxError, match=message) as caught:
         parse_gml(text)
     assert caught.value.line == line
@@ -123,6 +123,6 @@ def test_syntax_errors_of_gml(text, line, message):
         ),
     ],
 )
-def test_errors_of_gml_graphs(text, code, mentioned):
+def test_invalid_gml_graphs_are_refused(text, code, mentioned):
     with raises_code(code, mentioned):
         parse_gml(text)

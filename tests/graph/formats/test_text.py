@@ -17,7 +17,7 @@ from dowise.graph.formats.text import parse_text, to_text
         '"Z" -> X -> "Y"; Z -> Y; A <-> B; A; Z',
     ],
 )
-def test_equivalent_texts(text):
+def test_equivalent_texts_give_equal_graphs(text):
     graph = parse_text(text)
     assert graph.variables == ("A", "B", "X", "Y", "Z")
     assert graph.directed_edges == (("X", "Y"), ("Z", "X"), ("Z", "Y"))
@@ -38,7 +38,7 @@ def test_quoted_names_may_have_any_characters():
     assert parse_text(r'"a \"b\"; \\ -> c\nd" -> X').variables == ("X", 'a "b"; \\ -> c\nd')
 
 
-def test_to_text():
+def test_to_text_writes_edges_and_quotes_names():
     graph = CausalGraph([("Z", "the X")], [("Z", "Q")], ["lone", "Z", "the X", "Q"])
     assert to_text(graph) == 'Z -> "the X"; Q <-> Z; lone'
     assert str(graph) == to_text(graph)
@@ -59,7 +59,7 @@ def test_to_text():
         ('A -> "B', 1, 6, "found '\"B', expected a variable name"),
     ],
 )
-def test_syntax_errors(text, line, column, message):
+def test_a_syntax_error_has_its_position(text, line, column, message):
     with pytest.raises(InputSyntaxError, match=message) as caught:
         parse_text(text)
     assert (caught.value.line, caught.value.column) == (line, column)
