@@ -99,8 +99,8 @@ def floor_advice(policy: str, options: Mapping[str, Any]) -> str | None:
     if not is_deterministic or options.get("floor"):
         return None
     return (
-        "It is deterministic. The option floor=0.1 gives every arm that may be the best a chance, "
-        "which the evaluation of other policies needs."
+        "This policy is deterministic. The option floor=0.1 gives every arm that may be the best a "
+        "chance, which the evaluation of other policies needs."
     )
 
 

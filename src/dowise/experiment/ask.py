@@ -121,7 +121,7 @@ def find_answer(
     if events[0].payload["batch"] > len(ids):
         raise DowiseError(
             f"some decisions of the request {request.request_id!r} were erased, so it can't be "
-            f"repeated: {numbers} are left",
+            f"repeated: {numbers} are left; use a new request_id",
             code="decision-erased",
         )
     problem = state.config_at(events[0].number).problem
@@ -136,8 +136,9 @@ def find_answer(
     else:
         return [LiveDecision(event, problem) for event in events]
     raise ConflictError(
-        f"the request {request.request_id!r} was made before, as decision {numbers}, "
-        f"{difference}: use a new request_id for another question",
+        f"the request {request.request_id!r} was made before, as "
+        f"decision{'s' * (len(ids) > 1)} {numbers}, {difference}: use a new request_id for another "
+        "question",
         code="request-conflict",
     )
 

@@ -242,10 +242,16 @@ def resolve_actor(actor: str | None) -> str:
     """Validate the actor, by default the user of the operating system."""
     if actor is not None:
         if not isinstance(actor, str) or not actor.strip() or not actor.isprintable():
-            raise DowiseError(f"actor={actor!r:.80} must be a short text", code="invalid-type")
+            raise DowiseError(
+                f"actor={actor!r:.80} is not valid: use 1 to {MAX_ACTOR_LENGTH} printable "
+                "characters",
+                code="invalid-type",
+            )
         if len(actor) > MAX_ACTOR_LENGTH:
             raise DowiseError(
-                f"the actor has {len(actor)} characters: use a short text", code="too-large"
+                f"the actor has {len(actor)} characters: use 1 to {MAX_ACTOR_LENGTH} printable "
+                "characters",
+                code="too-large",
             )
         return actor.strip()
     try:

@@ -599,7 +599,9 @@ def validate_name(name: object) -> str:
         or len(name) > MAX_NAME_LENGTH
     ):
         raise DowiseError(
-            f"{name!r:.80} is not a name for an experiment: use a short text", code="invalid-input"
+            f"{name!r:.80} is not a name for an experiment: use 1 to {MAX_NAME_LENGTH} printable "
+            "characters",
+            code="invalid-input",
         )
     return name.strip()
 

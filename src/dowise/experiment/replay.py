@@ -137,10 +137,7 @@ MIN_BATCH = 64  # changed cases that are learned together rather than one by one
 MAX_CACHED_RECORDS = 4096  # equal cases are converted to a record once
 
 RESTRICTED = "some arms were not allowed, and learn_restricted is False"
-PLAYED_OTHERWISE = (
-    "another arm was played, and it was not said that this had nothing to do with the unit "
-    "(`unrelated`)"
-)
+PLAYED_OTHERWISE = "another arm was played and `unrelated` was not set"
 
 
 class PolicyReplay:

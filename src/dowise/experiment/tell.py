@@ -36,7 +36,7 @@ def tell(
             for name, label in labels.items()
         ):
             return None
-    check_open(case, "told")
+    check_open(case)
     if not labels.keys() <= problem.domains.keys():
         _check_variables(problem, labels, "what was told")
     if not labels and played is None:
@@ -65,7 +65,7 @@ def amend(
     unrelated: bool,
 ) -> EventDraft | None:
     """Return the values that an amendment changes, with the earlier values."""
-    check_open(case, "amended")
+    check_open(case)
     labels = to_labels(problem, values, "an amendment")
     if not labels and played is None:
         raise DowiseError(
@@ -97,7 +97,7 @@ def withdraw(case: Case, reason: str) -> EventDraft | None:
     """Return the event that closes a decision without an outcome."""
     if case.status == "withdrawn":
         return None
-    check_open(case, "withdrawn")
+    check_open(case)
     if case.status == "done":
         raise DowiseError(
             f"decision {case.id} has its outcome, so it can't be withdrawn: amend it to correct "
@@ -142,17 +142,13 @@ def _check_variables(problem: Problem, names: Mapping[str, object], subject: str
             )
 
 
-def check_open(case: Case, verb: str) -> None:
-    """Raise unless a case can still change."""
-    if case.status == "erased":
+def check_open(case: Case) -> None:
+    """Raise if a case was erased or withdrawn, so that it can't change any more."""
+    if case.status in ("erased", "withdrawn"):
         raise ConflictError(
-            f"decision {case.id} was erased, so it can't be {verb}", code="decision-erased"
-        )
-    if case.status == "withdrawn":
-        raise ConflictError(
-            f"decision {case.id} was withdrawn, so it can't be {verb}: import what was seen as a "
-            "separate record",
-            code="decision-withdrawn",
+            f"decision {case.id} was {case.status}, so nothing can be recorded for it: import what "
+            "was observed as a separate record",
+            code=f"decision-{case.status}",
         )
 
 
@@ -184,7 +180,7 @@ def _changed_values(case: Case, labels: Labels, arm: Intervention) -> Labels:
     for name, label in labels.items():
         if name in case.context and label is None:
             raise DowiseError(
-                f"{name} is context, which is always seen, so it can't be missing",
+                f"{name} is a context variable, which is always observed: pass one of its labels",
                 code="missing-value",
             )
         if name not in (*case.context, *case.values, *case.arm, *settings):

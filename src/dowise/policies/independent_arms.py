@@ -73,7 +73,9 @@ class IndependentArmsBelief(Belief):
 
     def _no_factors(self) -> DowiseError:
         return DowiseError(
-            f"{self!r} knows rewards of arms only, nothing of single variables: {self.why}"
+            "This belief has only rewards per arm, because the graph is too large for a posterior"
+            f"{f': {self.why}' if self.why else ''}",
+            code="unsupported-belief",
         )
 
     def edges(self) -> dict[str, float]:
@@ -127,7 +129,11 @@ class IndependentArmsBelief(Belief):
     def from_dict(cls, data: dict[str, Any], problem: Problem) -> IndependentArmsBelief:
         """Inverse of `as_dict`."""
         if data.get("format") != FORMAT:
-            raise DowiseError(f"the data have the format {data.get('format')!r}, not {FORMAT!r}")
+            raise DowiseError(
+                f"the data have the format {data.get('format')!r}, not {FORMAT!r}: use the version "
+                "of dowise that wrote them",
+                code="other-version",
+            )
         belief = cls(problem, data["why"])
         for tally in data["tallies"]:
             seen = np.array(tally["seen"], dtype=np.int64).reshape(belief._shape)
