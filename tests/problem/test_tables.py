@@ -134,7 +134,7 @@ def test_an_argument_arm_replaces_the_column():
     ("frame", "code", "mentioned"),
     [
         ({"Does": [1], "Agee": [1]}, "unknown-variable", "did you mean 'Age'"),
-        ({"Dose": ["low"], "Age": []}, "inconsistent-table", "lengths"),
+        ({"Dose": ["low"], "Age": []}, "inconsistent-table", "column Dose has 1 row, Age has 0: "),
         ({"Dose": "low"}, "invalid-type", "'Dose'"),
         (pd.DataFrame([[0, 1]], columns=["Diet", "Diet"]), "duplicate-name", "'Diet'"),
         (pd.DataFrame({"Unnamed: 0": [1]}), "unknown-variable", "index=False"),

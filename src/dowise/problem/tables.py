@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dowise._core.document import pluralize
 from dowise._core.files import read_file, require_file
 from dowise._core.types import BoolArray, Int32Array, IntArray, ShowProgress
 from dowise.errors import DowiseError, import_extra, join_names, suggestion
@@ -150,7 +151,8 @@ class CodedColumn:
             missing = [code for code, value in enumerate(distinct) if _is_missing(value)]
         except (TypeError, NotImplementedError, AttributeError):  # lists, structs and the like
             raise DowiseError(
-                f"column {name!r} has values that can't be labels", code="invalid-type"
+                f"column {name!r} has values that can't be labels: use numbers, texts or booleans",
+                code="invalid-type",
             ) from None
         return cls(np.where(np.isin(codes, missing), MISSING, codes), list(distinct))
 
@@ -199,15 +201,18 @@ class RecordTable:
         names = list(names)
         sources = sources_of(problem, map(str, names))
         columns = {str(name): frame[name] for name in names}
+        rows: dict[int, str] = {}  # a column of each length
         for name, column in columns.items():
             if isinstance(column, str) or not hasattr(column, "__len__"):
                 raise DowiseError(
                     f"column {name!r} must be a list of values, not {column!r}", code="invalid-type"
                 )
-        sizes = {len(column) for column in columns.values()} or {0}
-        if len(sizes) > 1:
+            rows.setdefault(len(column), name)
+        if len(rows) > 1:
+            (size, name), (other_size, other) = islice(rows.items(), 2)
             raise DowiseError(
-                f"the table has columns of different lengths: {sorted(sizes)}",
+                f"column {name} has {pluralize(size, 'row')}, {other} has {other_size:,}: "
+                "make them equally long",
                 code="inconsistent-table",
             )
         coded = {
@@ -215,7 +220,7 @@ class RecordTable:
             for name, column in columns.items()
             if name in sources.columns
         }
-        return cls(sizes.pop(), sources, coded)
+        return cls(next(iter(rows), 0), sources, coded)
 
 
 # -- checking the rows of a table ---------------------------------------------------------------
@@ -314,7 +319,10 @@ def check_rows(
         if row in table.wrong_lengths:
             reason = table.wrong_lengths[row]
         elif deviates[row]:
-            reason = "another arm was played than was decided on, perhaps because of the unit"
+            reason = (
+                "another arm was played than was decided on: remove the row, because it may bias "
+                "what is learned"
+            )
         else:
             reason = _explain_row(problem, table, arms, row)
         explained.append(BadRow(row, reason, None if table.lines is None else table.lines[row]))
@@ -555,7 +563,10 @@ def parse_csv(problem: Problem, text: str, track: ShowProgress | None = None) ->
 def _read_header(rows: Iterator[list[str]], problem: Problem) -> list[str]:
     header = [name.strip() for name in next((row for row in rows if any(map(str.strip, row))), [])]
     if not header:
-        raise DowiseError("the table has no column names", code="missing-value")
+        raise DowiseError(
+            "the table has no column names: write the variables' names in the first row",
+            code="missing-value",
+        )
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and mark in header[0] and header[0] not in problem.graph:
             raise DowiseError(
