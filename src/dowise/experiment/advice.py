@@ -17,16 +17,13 @@ from dowise._core.document import pluralize
 from dowise.belief import Belief
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.graph.edges import EdgeName
-from dowise.policies.registry import policy_info
+from dowise.policies.registry import is_deterministic, policy_info
 from dowise.problem import Problem
 
 SOFT = 0.1
 """Prior probability of an edge that was not drawn, as measured in docs/hidden.md."""
 MAX_EDGES = 12
 """With more edges, building the posterior takes seconds, and a round more than milliseconds."""
-
-_DETERMINISTIC = ("bayes-optimal", "commit-kg", "kl-ucb", "ucb", "z2-kl-ucb")
-"""Policies that play one arm with probability 1."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +92,8 @@ def soft_advice(problem: Problem, policy: str = "best") -> SoftAdvice | None:
 
 def floor_advice(policy: str, options: Mapping[str, Any]) -> str | None:
     """Return the advice to use a floor, if the policy is deterministic; otherwise None."""
-    is_deterministic = policy in _DETERMINISTIC or options.get("choice") == "deterministic"
-    if not is_deterministic or options.get("floor"):
+    always_one_arm = is_deterministic(policy) or options.get("choice") == "deterministic"
+    if not always_one_arm or options.get("floor"):
         return None
     return (
         "This policy is deterministic. The option floor=0.1 gives every arm that may be the best a "

@@ -20,7 +20,7 @@ from dowise.errors import DowiseError, type_name
 from dowise.experiment.event import DamagedEventError
 from dowise.policies.base import MinimalPolicy
 from dowise.policies.bayesian import BayesianPolicy
-from dowise.policies.registry import is_known, make_policy, policy_factory, real_name
+from dowise.policies.registry import is_known, make_policy, policy_factory, resolve_policy_name
 from dowise.problem import Problem, load_problem
 from dowise.problem.prior import parse_prior, plain_prior
 from dowise.problem.problem_file import parse_problem, problem_text
@@ -75,7 +75,7 @@ class ExperimentConfig:
                 "@register_policy(name)",
                 code="invalid-type",
             )
-        policy = real_name(policy, problem)  # a later version may have another "best"
+        policy = resolve_policy_name(policy, problem)  # a later version may have another "best"
         config = cls(
             problem,
             policy,
@@ -92,7 +92,7 @@ class ExperimentConfig:
             changes["problem"] = load_problem(path)
         problem = changes.get("problem", self.problem)
         if changes.get("policy") == "best" and isinstance(problem, Problem):
-            changes["policy"] = real_name("best", problem)
+            changes["policy"] = resolve_policy_name("best", problem)
         if changes.get("policy", self.policy) == self.policy:
             options = dict(self.options)
             if is_bayesian(self.policy) and problem.prior != self.problem.prior:

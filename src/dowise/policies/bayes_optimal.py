@@ -452,13 +452,13 @@ def _refuse_open_edges(problem: Problem, posterior: Posterior) -> None:
     """Raise `DowiseError` for hidden causes and doubtful edges, which the plan can't follow."""
     if posterior.is_settled and posterior.model.factors.is_plain:
         return
-    from dowise.policies.registry import names_with_hidden_causes
+    from dowise.policies.registry import policies_for_hidden_causes
 
     edges = [*problem.edge_priors, *(f"{a} <-> {b}" for a, b in problem.graph.bidirected_edges)]
     raise DowiseError(
         "bayes-optimal can't plan with hidden common causes or doubtful edges, here "
         f"{', '.join(dict.fromkeys(edges))}: its plan follows the counts of one CPT per variable "
-        f"(policies that apply: {', '.join(names_with_hidden_causes())})",
+        f"(policies that apply: {', '.join(policies_for_hidden_causes())})",
         code="unsupported-graph",
     )
 

@@ -145,6 +145,8 @@ class PolicyInfo:
     """True if it does not apply with hidden common causes or doubtful edges."""
     help: str
     """Description in one line."""
+    is_deterministic: bool = False
+    """True if it plays one arm with probability 1, whatever its options are."""
 
     def load(self) -> Callable[..., MinimalPolicy]:
         """Import and return the factory."""
@@ -155,82 +157,100 @@ class PolicyInfo:
         return factory
 
 
+def _built_in(
+    name: str,
+    factory: str,
+    learns_from: LearnsFrom,
+    description: str,
+    needs_all_causes: bool = False,
+    is_deterministic: bool = False,
+) -> PolicyInfo:
+    factory = f"dowise.policies.{factory}"
+    return PolicyInfo(name, factory, learns_from, needs_all_causes, description, is_deterministic)
+
+
 # In display order, which is also the order of their colours.
-_BUILT_IN: tuple[tuple[str, str, LearnsFrom, str], ...] = (
-    (
+_BUILT_IN = (
+    _built_in(
         "ids",
         "ids:InformationDirectedSampling",
         "everything",
-        "Information-Directed Sampling, Algorithm 2: what an arm costs and what it tells",
+        "Information-Directed Sampling, Algorithm 2: balances expected regret and information",
     ),
-    (
+    _built_in(
         "ts",
         "thompson:ThompsonSampling",
         "everything",
         "Thompson Sampling, Algorithm 1: the best arm under one draw from the posterior",
     ),
-    (
+    _built_in(
         "z2-ts",
         "z2:Z2ThompsonSampling",
         "everything",
         "Thompson Sampling on estimates pooled from all arms' data by z²ID",
     ),
-    (
+    _built_in(
         "z2-kl-ucb",
         "z2:Z2KLUCB",
         "everything",
         "kl-UCB on estimates pooled from all arms' data by z²ID",
+        is_deterministic=True,
     ),
-    (
+    _built_in(
         "bernoulli-ts",
         "baselines:BernoulliThompsonSampling",
         "rewards",
         "Thompson Sampling on each arm's rewards alone",
     ),
-    (
+    _built_in(
         "kl-ucb",
         "baselines:KLUCB",
         "rewards",
         "the largest upper confidence bound that fits Bernoulli rewards",
+        is_deterministic=True,
     ),
-    ("ucb", "baselines:UCB", "rewards", "UCB1: the largest upper confidence bound"),
-    (
+    _built_in(
+        "ucb",
+        "baselines:UCB",
+        "rewards",
+        "UCB1: the largest upper confidence bound",
+        is_deterministic=True,
+    ),
+    _built_in(
         "random",
         "baselines:RandomChoice",
         "nothing",
         "any arm, all with the same probability: a randomised trial",
     ),
-    (
+    _built_in(
         "bayes-optimal",
         "bayes_optimal:BayesOptimal",
         "everything",
         "the best possible play of a tiny problem, by dynamic programming",
+        needs_all_causes=True,
+        is_deterministic=True,
     ),
-    (
+    _built_in(
         "certified-ids",
         "certified_ids:CertifiedSampling",
         "everything",
-        "plays what draws certify to cost little beyond what it tells, else as ts does",
+        "ids while a regret bound certifies its choice, else ts",
     ),
-    (
+    _built_in(
         "commit-kg",
         "commit_kg:CommitKG",
         "everything",
-        "the value of n more plays: what they teach about all arms in all contexts",
+        "knowledge gradient: the arm whose next n plays are worth most",
+        is_deterministic=True,
     ),
-    (
+    _built_in(
         "best",
         "registry:best",
         "everything",
         "the recommended policy: commit-kg with up to twelve arms, ids with more",
     ),
 )
-_POLICIES = {
-    name: PolicyInfo(
-        name, f"dowise.policies.{factory}", learns_from, name == "bayes-optimal", description
-    )
-    for name, factory, learns_from, description in _BUILT_IN
-}
+_POLICIES = {info.name: info for info in _BUILT_IN}
 
 
 def policy_names() -> tuple[str, ...]:
@@ -244,7 +264,7 @@ def policy_names() -> tuple[str, ...]:
     return tuple(_POLICIES)
 
 
-def names_with_hidden_causes() -> tuple[str, ...]:
+def policies_for_hidden_causes() -> tuple[str, ...]:
     """Return the policies that apply with hidden common causes and doubtful edges."""
     return tuple(name for name, info in _POLICIES.items() if not info.needs_all_causes)
 
@@ -252,6 +272,11 @@ def names_with_hidden_causes() -> tuple[str, ...]:
 def is_known(name: str) -> bool:
     """Return True if a policy is registered, or is "module:Class" of an imported module."""
     return name in _POLICIES or _is_imported(name)
+
+
+def is_deterministic(name: str) -> bool:
+    """Return True if a registered policy plays one arm with probability 1."""
+    return name in _POLICIES and _POLICIES[name].is_deterministic
 
 
 def is_built_in(name: str) -> bool:
@@ -465,7 +490,7 @@ def best_name(problem: Problem) -> str:
     return "commit-kg" if has_few_arms and model_of(problem).has_trace else "ids"
 
 
-def real_name(policy: str, problem: Problem) -> str:
+def resolve_policy_name(policy: str, problem: Problem) -> str:
     """Return the name, or for "best" the name of the policy recommended for this problem."""
     return best_name(problem) if policy == "best" else policy
 
