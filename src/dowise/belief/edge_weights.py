@@ -26,6 +26,7 @@ from dowise._core.rng import draw_key, generator
 from dowise._core.types import BoolArray, FloatArray, IntArray, UInt64Array
 from dowise.model.circuit import Circuit
 from dowise.model.edge_structures import Component, District, Structures, Subset, TableVersion
+from dowise.model.factors import offsets_in_blocks
 from dowise.model.reward_circuit import Reading
 
 if TYPE_CHECKING:
@@ -321,9 +322,9 @@ def mean_inputs(
     """
     repeats = np.diff(reading.targets)
     sizes = np.repeat(reading.sizes, repeats)  # of each slot
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    inputs = np.repeat(reading.slots - len(circuit.constants), sizes) + within
-    values = means[np.repeat(np.repeat(reading.entries, repeats), sizes) + within]
+    offsets = offsets_in_blocks(sizes)
+    inputs = np.repeat(reading.slots - len(circuit.constants), sizes) + offsets
+    values = means[np.repeat(np.repeat(reading.entries, repeats), sizes) + offsets]
     ends = np.concatenate([[0], np.cumsum(sizes)])[reading.targets[reading.reads]]
     rows = np.zeros((int(circuit.block_sizes.sum()), len(lanes)))
     for lane, (_, shares) in enumerate(lanes):

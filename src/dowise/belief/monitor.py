@@ -322,11 +322,6 @@ class Monitor:
 
     # -- queries -----------------------------------------------------------------------------------
 
-    def is_alarmed(self, alpha: float) -> bool:
-        """Return True if `evidence` is an alarm at this level."""
-        steps = self.steps[0]
-        return bool(steps) and steps[-1][1] >= -log(alpha)
-
     def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
         """Return the evidence of all records, with the alarm at this level."""
         alpha, kind = check_fraction("alpha", alpha), int(check_flag("strict", strict))

@@ -14,10 +14,10 @@ from numba import int64, njit
 
 from dowise._core.kernels import kernel, lazy_kernels
 from dowise._core.types import IntArray
+from dowise.belief.mixture_kernels import NAT
 from dowise.belief.variates import log64
 from dowise.model.missing_edges import Contrasts
 
-NAT = float(2**36)  # one nat
 LEVELS = (0.3, 1.0, 4.0, 16.0, 64.0)
 """Dirichlet concentrations per entry that a table's evidence is averaged over."""
 PLAIN = 1  # index of the concentration of the Bayes factor

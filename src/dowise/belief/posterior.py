@@ -35,7 +35,7 @@ from dowise.model import Codes, model_of
 from dowise.model.circuit import Builder, Circuit
 from dowise.model.draws import Draws
 from dowise.model.edge_structures import Structures
-from dowise.model.factors import NONE, TableLayout
+from dowise.model.factors import NONE, TableLayout, offsets_in_blocks
 from dowise.model.model import Model, with_first_value
 from dowise.model.reward_circuit import Reading, reading_of
 from dowise.problem import Problem, Record
@@ -137,8 +137,7 @@ class Posterior:
         if not self.is_settled:
             return bool(self.parameters.min() >= MIN_SINGLE_PRECISION)
         rows, sizes = self.model.rows(codes), self.model.circuit.block_sizes
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        entries = np.repeat(rows, sizes) + within
+        entries = np.repeat(rows, sizes) + offsets_in_blocks(sizes)
         return bool((self.prior[entries] + self.counts[entries]).min() >= MIN_SINGLE_PRECISION)
 
     @property
@@ -191,16 +190,16 @@ class Posterior:
         check_same_problem(records, self.problem)
         if not len(records):
             return
-        sets, place = records.by_set()
-        factors, under = self.model.factors, self.model.factors.under_sets(sets)
+        sets, set_numbers = records.by_set()
+        factors, factors_of_variables = self.model.factors, self.model.factors.under_sets(sets)
         if self.is_settled:
             _kernels.count_records(
                 self.counts,
                 self.unused,
                 records.codes,
                 records.was_set,
-                place,
-                under,
+                set_numbers,
+                factors_of_variables,
                 factors.starts,
                 factors.strides,
             )
@@ -209,47 +208,61 @@ class Posterior:
                 self.state(),
                 self.shared.tables,
                 self.shared.structures.tables_under(sets),
-                under,
+                factors_of_variables,
                 factors.strides,
                 records.codes,
                 records.was_set,
-                place,
+                set_numbers,
             )
 
-    def count_at(self, place: int, codes: IntArray, fixed: IntArray) -> None:
+    def count_at(self, set_number: int, codes: IntArray, fixed: IntArray) -> None:
         """Learn an outcome of the intervention set with this number (`FactorLayout.place`)."""
-        tables = None if self.is_settled else self.shared.under[place]
-        self._count_codes(codes, fixed, self.model.factors.under_arms[place], tables, 1)
+        tables = None if self.is_settled else self.shared.under[set_number]
+        self._count_codes(codes, fixed, self.model.factors.under_arms[set_number], tables, 1)
 
     def _count(self, record: Record, step: int) -> None:
         factors, tables = self.model.factors, None
-        place = factors.place(record.arm)
-        if place != NONE:
-            under = factors.under_arms[place]
-            tables = None if self.is_settled else self.shared.under[place]
+        set_number = factors.place(record.arm)
+        if set_number != NONE:
+            factor_of_variable = factors.under_arms[set_number]
+            tables = None if self.is_settled else self.shared.under[set_number]
         else:
             mask = self.problem.graph.mask(record.arm)
-            under = factors.under(mask)
+            factor_of_variable = factors.under(mask)
             if not self.is_settled:
                 (tables,) = self.shared.structures.tables_under([mask])
-        self._count_codes(record.codes, record.fixed, under, tables, step)
+        self._count_codes(record.codes, record.fixed, factor_of_variable, tables, step)
 
     def _count_codes(
         self,
         codes: IntArray,
         fixed: IntArray,
-        under: IntArray,
+        factor_of_variable: IntArray,
         tables: IntArray | None,
         step: int,
     ) -> None:
         factors = self.model.factors
         if tables is None:
             _kernels.count_record(
-                self.counts, self.unused, codes, fixed, under, factors.starts, factors.strides, step
+                self.counts,
+                self.unused,
+                codes,
+                fixed,
+                factor_of_variable,
+                factors.starts,
+                factors.strides,
+                step,
             )
         else:
             _mixture_kernels.learn_mixed(
-                self.state(), self.shared.tables, tables, under, factors.strides, codes, fixed, step
+                self.state(),
+                self.shared.tables,
+                tables,
+                factor_of_variable,
+                factors.strides,
+                codes,
+                fixed,
+                step,
             )
 
     def recompute_evidence(self) -> None:
@@ -356,8 +369,8 @@ class Posterior:
         """True if `mean_distributions` is exact: there are few enough sets of open edges."""
         if self.is_settled:
             return True
-        anywhere = (0,) * len(self.problem.context)
-        read = self.shared.reading(anywhere).variables.tolist()
+        first_context = (0,) * len(self.problem.context)
+        read = self.shared.reading(first_context).variables.tolist()
         return lanes_of(self.shared.edge_weights, self.weights(), read) is not None
 
     # -- draws --------------------------------------------------------------------------------

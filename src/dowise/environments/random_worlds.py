@@ -27,12 +27,12 @@ from dowise.environments.hidden_context import ContextReversal, context_reversal
 from dowise.errors import DowiseError
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
+from dowise.problem.domains import DEFAULT_DOMAIN
 
 EdgeSampling = Literal["all", "prior"]
 
 STRONG_VALUES = 3
 STRONG_CONCENTRATION = 0.2
-_DEFAULT_DOMAIN = ("0", "1")  # of a hidden variable
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class WorldOptions:
         """Return the number of values of a hidden cause; `labels` is its domain, if it has one."""
         size = self.hidden_values if labels is None else len(labels)
         return (
-            max(size, STRONG_VALUES) if self.strong and labels in (None, _DEFAULT_DOMAIN) else size
+            max(size, STRONG_VALUES) if self.strong and labels in (None, DEFAULT_DOMAIN) else size
         )
 
     @property

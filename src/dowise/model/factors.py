@@ -29,6 +29,16 @@ MAX_ENTRIES = 50_000_000  # 400 MB of counts
 NONE = -1  # number of a factor that does not exist
 
 
+def offsets_in_blocks(sizes: IntArray) -> IntArray:
+    """Return the position of each entry in its block, for blocks of these sizes in a row.
+
+    >>> offsets_in_blocks(np.array([2, 3])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    offsets: IntArray = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return offsets
+
+
 class TableLayout:
     """Positions of the entries of tables in a flat array; variable v has sizes[v] values."""
 

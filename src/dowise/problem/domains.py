@@ -279,7 +279,8 @@ def _names(graph: CausalGraph, reward: str, role: str, value: Names) -> tuple[st
     return tuple(sorted(set(names)))
 
 
-_DEFAULT_DOMAIN = ("0", "1")
+DEFAULT_DOMAIN = ("0", "1")
+"""Labels of a variable without a domain."""
 
 
 def domains_from_user(
@@ -298,13 +299,13 @@ def domains_from_user(
         known_variable(drawn, name, "variable in domains")
     if reward not in labels and isinstance(reward_values, Mapping):
         labels[reward] = _labels_of_reward(reward, reward_values)
-    return {name: check_domain(name, labels.get(name, _DEFAULT_DOMAIN)) for name in drawn}
+    return {name: check_domain(name, labels.get(name, DEFAULT_DOMAIN)) for name in drawn}
 
 
 def _labels_of_reward(reward: str, reward_values: Mapping[object, object]) -> tuple[str, ...]:
     """Return the labels of `reward_values`, unless one looks like a typo among 0 and 1."""
     labels = check_domain(reward, list(reward_values))
-    unusual = [label for label in labels if label not in _DEFAULT_DOMAIN]
+    unusual = [label for label in labels if label not in DEFAULT_DOMAIN]
     if unusual and len(unusual) < len(labels):
         raise DowiseError(
             f"reward_values has {', '.join(map(repr, unusual))} next to "
