@@ -46,7 +46,7 @@ def test_winners_with_a_small_prior_are_the_best_net_of_cost():
     costs = [Fraction(float(cost)) for cost in costs_of_arms(problem)]
     total = 0.0
     for i, winner in enumerate(winners):
-        whole = [[Fraction(float(p)) for p in arm] for arm in draws.whole[:, :, i]]
+        whole = [[Fraction(float(p)) for p in arm] for arm in draws.double[:, :, i]]
         net = [good / (bad + good) - cost for (bad, good), cost in zip(whole, costs, strict=True)]
         assert net[winner] >= max(net) - Fraction(1, 10**14)
         if net[winner] < max(net):  # by less than the precision of a net reward

@@ -31,7 +31,7 @@ def digests():
         codes = problem.context_codes(dict.fromkeys(problem.context, 1))
         for prior, rounds in ((1.0, 0), (0.05, 0), (0.05, 5), (1.0, 100), (0.3, 100)):
             draws = trained_belief(problem, rounds, prior).draw(codes, 1000, 0)
-            digest = sha256(draws.others.tobytes()).hexdigest()
+            digest = sha256(draws.after_first.tobytes()).hexdigest()
             digests_by_case[f"{name}, prior {prior}, {rounds} records"] = digest
     return digests_by_case
 

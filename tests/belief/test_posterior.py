@@ -24,7 +24,7 @@ def test_draws_equal_the_circuit_at_drawn_entries(name, prior, samples):
     for codes in contexts(posterior.problem):
         evaluated = posterior.model.evaluated(entries, codes)
         draws = posterior.draw(codes, samples, rng=5)
-        np.testing.assert_array_equal(np.minimum(evaluated, 1), draws.others)
+        np.testing.assert_array_equal(np.minimum(evaluated, 1), draws.after_first)
 
 
 def test_rows_shared_by_contexts_have_equal_draws():
@@ -137,17 +137,17 @@ def test_double_precision_draws_equal_single_precision_draws():
         posterior = trained_belief(name, 5, prior=0.3).posterior
         codes = contexts(posterior.problem)[1]
         double = posterior.draw(codes, 500, rng=1)
-        assert double.whole is not None
-        np.testing.assert_allclose(double.whole.sum(axis=1), 1, atol=1e-12)
+        assert double.double is not None
+        np.testing.assert_allclose(double.double.sum(axis=1), 1, atol=1e-12)
         posterior.is_single_precision = True
         single = posterior.draw(codes, 500, rng=1)
-        assert single.whole is None
-        np.testing.assert_allclose(double.others, single.others, atol=2e-5)
+        assert single.double is None
+        np.testing.assert_allclose(double.after_first, single.after_first, atol=2e-5)
 
 
 def test_double_precision_ends_when_all_counts_are_large():
     posterior = Posterior(X_TO_Y, prior=0.3)
     for number, (x, y) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
-        assert posterior.draw((), 3, rng=0).whole is not None
+        assert posterior.draw((), 3, rng=0).double is not None
         posterior.learn(X_TO_Y.record(f"do(X={x})", {"Y": y}, number))
-    assert posterior.draw((), 3, rng=0).whole is None
+    assert posterior.draw((), 3, rng=0).double is None

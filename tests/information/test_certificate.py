@@ -127,7 +127,7 @@ def test_certificate_equals_its_slow_twin(seed, arms, values, lam):
     action = IDSAction(int(first), int(second), float(rng.choice([1.0, rng.random()])))
     evidence = log(1 / 0.001)
     bound, used = certify(
-        draws.others, worth, winners, means, joint, winning, action, fit, lam, evidence
+        draws.after_first, worth, winners, means, joint, winning, action, fit, lam, evidence
     )
     low, high, expected = slow_certify(
         p, worth, winners, means, fit, action.distribution(arms), lam, evidence

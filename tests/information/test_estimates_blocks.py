@@ -29,10 +29,12 @@ def test_draws_in_blocks_have_the_same_bits(make, prior, monkeypatch):
     blocks = list(belief.draw_in_blocks(codes, 1000, 5))
     assert len(blocks) > 3 and blocks[0].samples == belief.posterior.block
     draws = belief.draw(codes, 1000, 5)
-    assert np.array_equal(np.concatenate([b.others for b in blocks], axis=2), draws.others)
-    assert {b.whole is None for b in blocks} == {draws.whole is None} == {prior == 1}
-    if draws.whole is not None:
-        assert np.array_equal(np.concatenate([b.whole for b in blocks], axis=2), draws.whole)
+    assert np.array_equal(
+        np.concatenate([b.after_first for b in blocks], axis=2), draws.after_first
+    )
+    assert {b.double is None for b in blocks} == {draws.double is None} == {prior == 1}
+    if draws.double is not None:
+        assert np.array_equal(np.concatenate([b.double for b in blocks], axis=2), draws.double)
 
 
 @either
@@ -46,7 +48,7 @@ def test_ties_are_broken_equally_in_blocks(make, monkeypatch):
     draws = belief.draw(codes, 1000, 5)
     winners, _ = draws.winners(payoff)
     assert np.array_equal(np.concatenate([b.winners(payoff)[0] for b in blocks]), winners)
-    other_key = Draws(draws.others, draws.whole, draws.kinds, draws.key + 1)
+    other_key = Draws(draws.after_first, draws.double, draws.kinds, draws.key + 1)
     assert (other_key.winners(payoff)[0] != winners).any()
     some = np.arange(len(problem.arms))[1:]
     among = np.concatenate([b.among(some).winners(payoff)[0] for b in blocks])
@@ -66,14 +68,16 @@ def test_blocks_have_limited_size(prior, numbers, monkeypatch):
     monkeypatch.setattr(belief_module, "_BLOCK_NUMBERS", numbers)
     blocks = list(Belief(load_problem("task1"), prior).draw_in_blocks((), 10_000, 0))
     assert sum(block.samples for block in blocks) == 10_000
-    assert max((block.others if prior == 1 else block.whole).size for block in blocks) <= numbers
+    assert (
+        max((block.after_first if prior == 1 else block.double).size for block in blocks) <= numbers
+    )
 
 
 def split(draws, size):
     """Yield the draws in blocks of this size."""
     for i in range(0, draws.samples, size):
-        others = draws.others[:, :, i : i + size]
-        whole = None if draws.whole is None else draws.whole[:, :, i : i + size]
+        others = draws.after_first[:, :, i : i + size]
+        whole = None if draws.double is None else draws.double[:, :, i : i + size]
         yield Draws(others, whole, draws.kinds, draws.key, i)
 
 

@@ -51,7 +51,9 @@ def test_estimates_agree_with_their_definition(worth, minimise, is_part):
     fewer = among.among(np.arange(len(arms) - 1))
     assert len(estimate_of(fewer, problem.payoff).delta) == len(arms) - 1
     if not is_part:
-        parts = [type(draws)(draws.others[:, :, i : i + 100], first=i) for i in range(0, 500, 100)]
+        parts = [
+            type(draws)(draws.after_first[:, :, i : i + 100], first=i) for i in range(0, 500, 100)
+        ]
         blocks = estimate_in_blocks(parts, problem.payoff, 500)
         for name in ("delta", "gain", "means", "extra"):
             np.testing.assert_allclose(getattr(blocks, name), getattr(estimate, name), atol=1e-12)

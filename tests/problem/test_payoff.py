@@ -43,7 +43,7 @@ def test_minimised_values_are_reflected():
     assert [payoff.unscale(x) for x in payoff.scaled] == [3, -1, 1]
     assert Payoff.from_user("Y", ("0", "1"), None, minimise=True).is_plain
     means = np.array([[2.0, 1.0, 1.0], [0.0, 0.5, -1.0]])
-    assert payoff.best_of(means[0]) == 1  # the first of equals
+    assert payoff.best_of(means[0]) == 1  # ties go to the first
     assert payoff.regrets(means).tolist() == [[1, 0, 0], [1, 1.5, 0]]
     assert str(payoff.oriented(0.0)) == "0.0"  # not -0.0
 

@@ -95,7 +95,7 @@ def make_certificate(
     chosen_by = estimate_of(draws.head(fit), payoff)
     action = minimise_ratio(chosen_by.delta, chosen_by.gain)
     winners, _ = draws.winners(payoff)
-    others = np.ascontiguousarray(draws.others)
+    others = np.ascontiguousarray(draws.after_first)
     joint, winning, evidence = chosen_by.joint, chosen_by.winning, -log(failure)
 
     def certify_with(outcomes: FloatArray, max_lam: float) -> tuple[float, float]:

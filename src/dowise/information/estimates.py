@@ -204,7 +204,9 @@ def estimate_from_draws(
     best, winning = np.empty(arms), np.empty(arms, np.int64)
     if winners is None:
         best_arms = np.empty(samples, np.int64)
-        peak, count = _kernels.find_and_count(drawn, scaled, costs, best_arms, best, winning)
+        peak, count = _kernels.find_and_count_winners(
+            drawn, scaled, costs, best_arms, best, winning
+        )
     else:
         best_arms, peak = winners
         count = _kernels.count_winners(best_arms, best, winning)
@@ -240,8 +242,8 @@ def estimate_of(draws: Draws, payoff: Payoff) -> Estimate:
     >>> estimate_of(belief.draw((), 100, 0), belief.problem.payoff).samples
     100
     """
-    winners = None if draws.whole is None else draws.winners(payoff)
-    return estimate_from_draws(draws.others, payoff.scaled, winners, draws.costs(payoff))
+    winners = None if draws.double is None else draws.winners(payoff)
+    return estimate_from_draws(draws.after_first, payoff.scaled, winners, draws.costs(payoff))
 
 
 def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) -> Estimate:
@@ -277,7 +279,7 @@ def estimate_in_blocks(blocks: Iterable[Draws], payoff: Payoff, samples: int) ->
     block = next(remaining)
     if block.samples >= samples:
         return estimate_of(block, payoff)
-    sums = _Sums(block.costs(payoff), block.others.shape[1], samples)
+    sums = _Sums(block.costs(payoff), block.after_first.shape[1], samples)
     for draws in chain([block], remaining):
         sums.add(draws, payoff)
     return sums.estimate(payoff)
@@ -305,7 +307,9 @@ class _Sums:
             self.places[new] = len(self.winning) + np.arange(len(new))
             self.winning = np.append(self.winning, new)
             self._widen_joint()
-        _kernels.add_up(np.ascontiguousarray(draws.others), self.places[winners], self.joint)
+        _kernels.add_joint(
+            np.ascontiguousarray(draws.after_first), self.places[winners], self.joint
+        )
 
     def _widen_joint(self) -> None:
         """Make room for the winning arms, and for as many more."""
@@ -328,7 +332,9 @@ class _Sums:
         means, regret, gain = 0.0 - self.costs, np.empty(arms), np.empty(arms)
         for some in slices(*joint.shape):
             filled = joint[some], means[some], regret[some], gain[some]
-            _kernels.finish(payoff.scaled, self.peak / self.samples, winning, best, *filled)
+            _kernels.regret_and_gain(
+                payoff.scaled, self.peak / self.samples, winning, best, *filled
+            )
         costs = self.costs
         return Estimate(
             self.samples, self.winners, winning, joint, best, means, regret, gain, costs
@@ -357,7 +363,7 @@ _ROUNDING = 1e-12
 
 
 @kernel()
-def find_and_count(drawn, scaled, costs, winners, best, winning):
+def find_and_count_winners(drawn, scaled, costs, winners, best, winning):
     """Return the sum of the best rewards and the number of arms that win; fills the arrays."""
     peak = find_winners(drawn, scaled, costs, winners)
     return peak, count_winners(winners, best, winning)
@@ -404,11 +410,11 @@ def summarise(drawn, scaled, peak, winners, winning, best, joint, means, regret,
             for k in range(len(winning)):
                 total = parts[0, k] + parts[1, k] + parts[2, k] + parts[3, k]
                 joint[a, k, y + 1] = total / samples
-    finish(scaled, peak / samples, winning, best, joint, means, regret, gain)
+    regret_and_gain(scaled, peak / samples, winning, best, joint, means, regret, gain)
 
 
 @kernel()
-def add_up(drawn, ranks, joint):
+def add_joint(drawn, ranks, joint):
     """Add the draws that the k-th winning arm wins to joint[a, k, y], for values but the first.
 
     ranks[i] is the index of draw i's winner among the winning arms.
@@ -421,7 +427,7 @@ def add_up(drawn, ranks, joint):
 
 
 @kernel()
-def finish(scaled, top, winning, best, joint, means, regret, gain):
+def regret_and_gain(scaled, top, winning, best, joint, means, regret, gain):
     """Fill p_a(a*, y) for the first value y, and the last three arguments (see `summarise`).
 
     `joint` has all arms or some of them, `best` is p* of all arms, `top` the mean best reward.

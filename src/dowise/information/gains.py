@@ -35,6 +35,7 @@ from dowise.belief.posterior import MAX_CONTEXTS, Key, RowDraws
 from dowise.errors import DowiseError
 from dowise.information.estimates import Estimate, estimate_of, sum_by_winner
 from dowise.model import Codes
+from dowise.model.factors import offsets_in_blocks
 from dowise.model.model import Model
 from dowise.problem import Problem
 
@@ -111,10 +112,10 @@ class OutcomePaths:
         places = self._places.get(codes)
         if places is None:
             first = self.model.first_entries(self._all_rows, codes)
-            within = np.arange(self.entries) - np.repeat(self._row_starts, self._row_sizes)
+            offsets = offsets_in_blocks(self._row_sizes)
             if len(self._places) >= MAX_CONTEXTS:
                 self._places.clear()
-            places = self._places[codes] = np.repeat(first, self._row_sizes) + within
+            places = self._places[codes] = np.repeat(first, self._row_sizes) + offsets
         if not posterior.is_settled:
             return np.asarray(posterior.mean_entries()[places])
         parameters = posterior.prior[places] + posterior.counts[places]
@@ -200,8 +201,8 @@ def outcome_paths(model: Model) -> OutcomePaths:
     return OutcomePaths(model)
 
 
-Seen = Literal["reward", "all", "rows"]
-About = Literal["arm", "map"]
+GainSource = Literal["reward", "all", "rows"]
+GainTarget = Literal["arm", "map"]
 
 MAX_OUTCOMES = 4096  # takes a hundredth of a second with a thousand draws
 MAX_WALKS = 2**17  # takes a millisecond: at the means alone
@@ -217,8 +218,8 @@ _kernels = lazy_kernels("dowise.information.gains")
 class Gains:
     """Definition of a gain: the information in what is `seen` about a question."""
 
-    seen: Seen
-    about: About
+    seen: GainSource
+    about: GainTarget
 
     def check(self, problem: Problem) -> None:
         """Raise an error if these gains can't be computed."""

@@ -22,21 +22,21 @@ class Draws:
 
     Parameters
     ----------
-    others : array (arms, values of Y but the first, samples)
-        Probabilities in single precision, or a part of `whole`.
-    whole : array (arms, values of Y, samples), optional
+    after_first : array (arms, values of Y but the first, samples)
+        Probabilities in single precision, or a part of `double`.
+    double : array (arms, values of Y, samples), optional
         Probabilities in double precision, if single precision can't tell the arms apart.
     kinds : array (arms,), optional
-        With `whole`: numbers that are equal for arms with the same reward in every world.
+        With `double`: numbers that are equal for arms with the same reward in every world.
     key, first : int
-        With `whole`: ties are broken by a hash of `key` and the number of the draw, counted from
+        With `double`: ties are broken by a hash of `key` and the number of the draw, counted from
         `first`.
     arms : array, optional
         Positions of the arms among the problem's, if these are not all of them.
     """
 
-    others: NDArray[np.floating]
-    whole: FloatArray | None = None
+    after_first: NDArray[np.floating]
+    double: FloatArray | None = None
     kinds: IntArray | None = None
     key: int = 0
     first: int = 0
@@ -45,27 +45,27 @@ class Draws:
     @property
     def samples(self) -> int:
         """Number of draws."""
-        return int(self.others.shape[2])
+        return int(self.after_first.shape[2])
 
     def among(self, arms: IntArray) -> Draws:
         """Return the draws of these arms only."""
         return replace(
             self,
-            others=self.others[arms],
-            whole=None if self.whole is None else self.whole[arms],
+            after_first=self.after_first[arms],
+            double=None if self.double is None else self.double[arms],
             kinds=None if self.kinds is None else self.kinds[arms],
             arms=arms if self.arms is None else self.arms[arms],
         )
 
     def head(self, count: int) -> Draws:
         """Return the first `count` draws."""
-        others = np.ascontiguousarray(self.others[..., :count])
-        whole = None if self.whole is None else np.ascontiguousarray(self.whole[..., :count])
-        return replace(self, others=others, whole=whole)
+        after_first = np.ascontiguousarray(self.after_first[..., :count])
+        double = None if self.double is None else np.ascontiguousarray(self.double[..., :count])
+        return replace(self, after_first=after_first, double=double)
 
     def distributions(self) -> AnyArray:
         """Return the probabilities of all values of the reward: (arms, values of Y, samples)."""
-        return with_first_value(self.others) if self.whole is None else self.whole
+        return with_first_value(self.after_first) if self.double is None else self.double
 
     def rewards(self, payoff: Payoff) -> AnyArray:
         """Return the mean reward of every arm, net of cost, in the user's units: (arms, samples).
@@ -73,34 +73,34 @@ class Draws:
         Rewards of 0 and 1 are in single precision; other values and costs are applied in double
         precision.
         """
-        worth, rewards = payoff.values, self.others[:, 0]
+        worth, rewards = payoff.values, self.after_first[:, 0]
         if not payoff.is_plain:
-            rewards = worth[0] + np.einsum("avs,v->as", self.others, worth[1:] - worth[0])
+            rewards = worth[0] + np.einsum("avs,v->as", self.after_first, worth[1:] - worth[0])
         return payoff.net(rewards.T, self.arms).T
 
     def costs(self, payoff: Payoff) -> FloatArray:
         """Return the scaled cost of every arm, for kernels."""
         if not payoff.has_costs:
-            return zero_costs(len(self.others))
+            return zero_costs(len(self.after_first))
         return payoff.scaled_costs if self.arms is None else _fixed(payoff.scaled_costs[self.arms])
 
     def winners(self, payoff: Payoff) -> tuple[IntArray, float]:
         """Return the best arm of every draw, and the sum of their scaled net rewards.
 
-        Ties go to the first arm. In `whole` draws that holds for arms with the same reward and
+        Ties go to the first arm. In `double` draws that holds for arms with the same reward and
         cost; other arms that tie have equal chances.
         """
         winners = np.zeros(self.samples, dtype=np.int64)
         scaled, costs = payoff.scaled, self.costs(payoff)
-        if self.whole is None or self.kinds is None:
-            others = np.ascontiguousarray(self.others)
-            return winners, float(_kernels.find_winners(others, scaled, costs, winners))
+        if self.double is None or self.kinds is None:
+            after_first = np.ascontiguousarray(self.after_first)
+            return winners, float(_kernels.find_winners(after_first, scaled, costs, winners))
         by_cost = np.argsort(costs, kind="stable")  # the first one of the cheapest arms per kind
         firsts = np.sort(by_cost[np.unique(self.kinds[by_cost], return_index=True)[1]])
         distinct, key = _fixed(costs[firsts]), np.uint64(self.key)
-        whole = self.whole[firsts]
-        peak = _kernels.find_winners_by_odds(whole, scaled, distinct, key, self.first, winners)
-        return firsts[winners], float(peak)
+        double = self.double[firsts]
+        best_sum = _kernels.find_winners_by_odds(double, scaled, distinct, key, self.first, winners)
+        return firsts[winners], float(best_sum)
 
 
 @lru_cache(maxsize=64)

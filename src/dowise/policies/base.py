@@ -717,11 +717,6 @@ def one_hot(problem: Problem, arm: int) -> FloatArray:
     return probabilities
 
 
-def validate_propensity_samples(number: int) -> int:
-    """Return the number of draws to pick a winner from; 0 for one draw and no shares."""
-    return check_integer("propensity_samples", number, 0)
-
-
 def digest_of(*arrays: IntArray | tuple[int, ...]) -> bytes:
     """Return the SHA-256 of shapes and numbers, as little-endian 64-bit words on every machine."""
     digest = sha256()

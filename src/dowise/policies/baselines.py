@@ -31,7 +31,6 @@ from dowise.policies.base import (
     PosteriorPick,
     TrialLoop,
     pick_winner,
-    validate_propensity_samples,
 )
 from dowise.policies.decision import DecisionTrace, sampled_reason
 from dowise.problem import Payoff, Problem, Record
@@ -51,7 +50,7 @@ def count_reward(rewards: Any, context: Any, arm: Any, reward: Any) -> None:
 
 @kernel()
 def first_largest(numbers: Any) -> Any:
-    """Return the index of the largest number, the first of equals."""
+    """Return the index of the largest number; ties go to the first."""
     best = 0
     for i in range(len(numbers)):
         if numbers[i] > numbers[best]:
@@ -295,7 +294,7 @@ class BernoulliThompsonSampling(ArmRewardsPolicy):
     ) -> None:
         super().__init__(problem, BernoulliRewards(problem, prior, seed))
         self.prior = self.knowledge.prior
-        self.propensity_samples = validate_propensity_samples(propensity_samples)
+        self.propensity_samples = check_integer("propensity_samples", propensity_samples, 0)
 
     def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
         """Choose the best arm under a draw from every arm's Beta distribution."""
@@ -309,7 +308,7 @@ class BernoulliThompsonSampling(ArmRewardsPolicy):
         plays = rewards.plays.copy()
         successes = self.prior[0] + rewards.totals
         means = payoff.net(successes / (successes + self.prior[1] + plays - rewards.totals))
-        index = payoff.net(draws.others[:, 0, pick.draw].copy())
+        index = payoff.net(draws.after_first[:, 0, pick.draw].copy())
         mean = format_number(problem.payoff.unscale(means[pick.arm]))
         reason = (
             f"{sampled_reason(pick.share, 'its own plays')}; its estimated mean reward after "

@@ -27,12 +27,12 @@ from dowise.information.certificate import (
     net_values,
     thompson_limit,
 )
-from dowise.information.estimates import check_memory, find_and_count, summarise
+from dowise.information.estimates import check_memory, find_and_count_winners, summarise
 from dowise.information.ratio import MAX_ALL_PAIRS, MIN_GAIN, best_pair
 from dowise.model import Codes
 from dowise.model.kernels import find_winners
 from dowise.model.sampler import TrialScript
-from dowise.policies.base import Choice, TrialLoop, pick_winner, validate_propensity_samples
+from dowise.policies.base import Choice, TrialLoop, pick_winner
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, Edges, sampled_reason
 from dowise.policies.trials import (
@@ -111,7 +111,7 @@ class CertifiedSampling(BayesianPolicy):
         check_memory(arms, min(arms, self.samples), len(problem.payoff.values))
         self.horizon = check_integer("horizon", horizon, 1)
         self.delta = check_fraction("delta", delta)
-        self.propensity_samples = validate_propensity_samples(propensity_samples)
+        self.propensity_samples = check_integer("propensity_samples", propensity_samples, 0)
         if lam is None:
             lam = default_lam(problem, self.horizon)
         self.lam = check_number("lam", lam, 0)
@@ -339,7 +339,7 @@ def _certified(drawn: Any, early: Any, winners: Any, means: Any, costs: Any, ter
     early[:] = drawn[:, :, :fit]
     chosen_by, best = np.empty(fit, dtype=np.int64), np.empty(count)
     winning = np.empty(count, dtype=np.int64)
-    peak, several = find_and_count(early, terms.scaled, costs, chosen_by, best, winning)
+    peak, several = find_and_count_winners(early, terms.scaled, costs, chosen_by, best, winning)
     winning = winning[:several]
     joint, net = np.empty((count, several, other_values + 1)), np.empty(count)
     for a in range(count):

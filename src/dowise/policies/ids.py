@@ -27,8 +27,8 @@ from dowise.information import (
     least_ratio,
     minimise_ratio,
 )
-from dowise.information.estimates import check_memory, find_and_count, summarise
-from dowise.information.gains import About, Gains, Seen
+from dowise.information.estimates import check_memory, find_and_count_winners, summarise
+from dowise.information.gains import Gains, GainSource, GainTarget
 from dowise.information.ratio import MAX_ALL_PAIRS, MIN_GAIN, best_pair
 from dowise.model import Codes
 from dowise.model.sampler import TrialScript
@@ -86,16 +86,16 @@ class InformationDirectedSampling(BayesianPolicy):
         interval: IntervalUse = "point",
         prior: Prior | None = None,
         belief: Belief | None = None,
-        gain: Seen = "reward",
-        about: About = "arm",
+        gain: GainSource = "reward",
+        about: GainTarget = "arm",
         choice: ChoiceRule = "mixture",
         floor: float = 0.0,
     ) -> None:
         super().__init__(problem, prior, belief)
         for option, value, values in (
             ("interval", interval, get_args(IntervalUse)),
-            ("gain", gain, get_args(Seen)),
-            ("about", about, get_args(About)),
+            ("gain", gain, get_args(GainSource)),
+            ("about", about, get_args(GainTarget)),
             ("choice", choice, get_args(ChoiceRule)),
         ):
             if value not in values:
@@ -226,7 +226,7 @@ class IDSTrace(DecisionTrace):
         estimate: Estimate,
         action: IDSAction,
         pick: int,
-        driven_by: tuple[FloatArray, FloatArray, float],
+        objective: tuple[FloatArray, FloatArray, float],
         edges: Edges | None,
     ) -> None:
         lemma_4 = ("gain_interval",) if policy.gains is None else ()
@@ -234,7 +234,7 @@ class IDSTrace(DecisionTrace):
         super().__init__(figures={"q": action.probability}, edges=edges)
         self.problem, self.gains, self.floor = policy.problem, policy.gains, policy.floor
         self.arms, self.estimate, self.action, self.pick = arms, estimate, action, pick
-        self.regret, self.gain, self.level = driven_by
+        self.regret, self.gain, self.level = objective
         self.by_floor = False
 
     def compute(self, name: str) -> Any:
@@ -306,7 +306,7 @@ def _play_rounds(
     for t in range(len(chosen)):
         current = rows[script.contexts[t]]
         draw_results(keys[t], state.prior, state.counts, current, tape, block, zero, drawn)
-        peak, several = find_and_count(drawn, scaled, arms.costs, winners, best, winning)
+        peak, several = find_and_count_winners(drawn, scaled, arms.costs, winners, best, winning)
         joint = np.empty((count, several, other_values + 1))
         for a in range(count):
             means[a] = -arms.costs[a]

@@ -10,6 +10,7 @@ from numba import float32, njit
 from dowise._core.kernels import kernel
 from dowise._core.rng import draw_key, draw_keys
 from dowise._core.types import IntArray
+from dowise._core.validation import check_integer
 from dowise.belief import Belief
 from dowise.belief.draw_kernels import draw_block, workspace
 from dowise.model import Codes
@@ -20,7 +21,6 @@ from dowise.policies.base import (
     PosteriorPick,
     TrialLoop,
     pick_winner,
-    validate_propensity_samples,
 )
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, sampled_reason
@@ -58,7 +58,7 @@ class ThompsonSampling(BayesianPolicy):
         belief: Belief | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
-        self.propensity_samples = validate_propensity_samples(propensity_samples)
+        self.propensity_samples = check_integer("propensity_samples", propensity_samples, 0)
 
     def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
         """Choose the best arm under a fresh draw from the posterior."""
@@ -116,7 +116,7 @@ class ThompsonSampling(BayesianPolicy):
 
 @njit(inline="always")
 def _best_of(values: Any, results: Any, scaled: Any, costs: Any) -> Any:
-    """Return the best arm of the first lane net of cost, the first of equals."""
+    """Return the best arm of the first lane net of cost; ties go to the first."""
     best, top = 0, -np.inf
     for arm in range(results.shape[0]):
         reward = scaled[0] - costs[arm]

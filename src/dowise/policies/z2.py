@@ -41,7 +41,6 @@ from dowise.policies.base import (
     RecordRequirements,
     one_hot,
     pick_winner,
-    validate_propensity_samples,
 )
 from dowise.policies.baselines import bernoulli_upper_bound, exploration_level
 from dowise.policies.decision import (
@@ -410,7 +409,7 @@ class Z2ThompsonSampling(Z2Policy):
         propensity_samples: int = 0,
     ) -> None:
         super().__init__(problem, resamples, refresh, seed)
-        self.propensity_samples = validate_propensity_samples(propensity_samples)
+        self.propensity_samples = check_integer("propensity_samples", propensity_samples, 0)
 
     def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
         """Choose the best arm under a draw from each arm's Beta distribution."""

@@ -123,7 +123,7 @@ class Payoff:
         return 0.0 - worth if self.minimise else worth  # not −worth, which makes a −0 of a 0
 
     def best_of(self, means: AnyArray) -> int:
-        """Return the index of the best net mean; the first of equals."""
+        """Return the index of the best net mean; ties go to the first."""
         return int(self.oriented(means).argmax())
 
     def regrets(self, means: AnyArray) -> AnyArray:

@@ -93,7 +93,7 @@ def _stepwise_gaps(
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     for t, arm in enumerate(chosen.tolist()):
         draws = belief.draw(contexts[script.contexts[t]], DRAWS, rng)
-        net = rewards.least[:, None] + np.einsum("avs,v->as", draws.others, rewards.more)
+        net = rewards.least[:, None] + np.einsum("avs,v->as", draws.after_first, rewards.more)
         gaps[t] = (net.max(axis=0) - net[arm]).mean()
         values = np.empty(len(problem.graph), dtype=np.int64)
         observe_round(script, t, arm, codes, values)
