@@ -16,7 +16,7 @@ settings.load_profile("quick")
 _TESTS = Path(__file__).parent
 # Tests run in this order: those that compile most kernels; those that compile the rest, which are
 # not listed here; those that compile nothing; and those that find all kernels compiled.
-_COMPILE_MOST = ("policies/test_base.py", "experiment/test_experiment.py")
+_COMPILE_MOST = ("policies/test_base.py", "experiment/test_ask.py")
 _COMPILE_NOTHING = ("core", "graph", "identification", "plotting", "problem", "repository")
 _LAST = ("bad_inputs", "cli", "client", "web")
 

@@ -64,7 +64,7 @@ def changed(event, column):
 # -- stored events --------------------------------------------------------------------------------
 
 
-def test_intact_journal(experiment):
+def test_an_intact_journal_has_no_finding(experiment):
     audit = experiment.audit()
     assert audit.ok and audit.events == experiment.head.number and audit.head == experiment.head
     data = audit.as_dict()
@@ -329,7 +329,7 @@ def test_a_new_build_is_recorded_once(monkeypatch):
 
 
 @pytest.mark.parametrize("digits", [12, 40, 64])
-def test_first_digits_of_a_head(experiment, digits):
+def test_first_digits_of_a_head_are_enough(experiment, digits):
     number, digest = experiment.head
     audit = experiment.audit(f"{number}: {digest[:digits].upper()}")
     assert audit.ok and (audit.known_upto, audit.known_digits) == (number, digits)

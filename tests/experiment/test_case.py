@@ -16,7 +16,7 @@ def case(**more):
     return Case(3, 9, "2026-01-01T00:00:00Z", {"C": "0"}, asked, values={"Z": "0"}, **more)
 
 
-def test_known_values_and_missing_variables():
+def test_settings_of_the_played_arm_are_known():
     assert case().known == {"C": "0", "Z": "0", "X": "1"}
     assert case().missing_variables(WARD) == ("W", "Y")
     other = case(played=Intervention({"W": "1"}))
@@ -35,7 +35,7 @@ def test_known_values_and_missing_variables():
         ({"X": None, "W": "0"}, {"W": "0"}),
     ],
 )
-def test_new_values(labels, expected):
+def test_new_values_leave_out_settings_of_the_arm(labels, expected):
     assert new_values(case(), labels, None) == expected
 
 
@@ -73,6 +73,6 @@ def test_values_are_converted_to_labels():
         to_labels(WARD, {"V": 1}, "the outcome")
 
 
-def test_a_case_as_text():
+def test_text_of_a_case_has_its_values():
     assert str(case()) == "decision 3, do(X=1), pending: Z=0"
     assert "Z=missing" in str(Case(1, 2, "", {}, Intervention(), values={"Z": None}))

@@ -1,10 +1,10 @@
 """Experiments with the default policy."""
 
 import pytest
+from support.errors import raises_code
 from support.experiments import WARD, deciding_policy
 
 from dowise import CausalGraph, Problem
-from dowise.errors import DowiseError
 from dowise.experiment.advice import floor_advice, softened
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.rehearsal import rehearse
@@ -121,7 +121,7 @@ def test_rehearsals_pass_the_prior_to_the_default_policy():
     assert default.policy == "commit-kg" and default.options["prior"] == prior
     named = rehearse(WARD, 2, 1, "commit-kg", prior=prior, looks=1)
     assert (default.regret == named.regret).all()
-    with pytest.raises(DowiseError, match="prior"):
+    with raises_code("invalid-number", "prior"):
         rehearse(WARD, 2, 1, prior=-1.0, looks=1)
 
 

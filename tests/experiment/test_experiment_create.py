@@ -7,7 +7,7 @@ import pytest
 from support.errors import raises_code
 
 import dowise
-from dowise import DowiseError, Experiment, load_problem
+from dowise import Experiment, load_problem
 from dowise.experiment import journal
 from dowise.experiment.records import BadRowsError
 
@@ -31,7 +31,7 @@ def test_create_with_records(task2, tmp_path):
 
 def test_create_with_bad_records_creates_nothing(task2, tmp_path):
     path = tmp_path / "a.db"
-    with pytest.raises(BadRowsError, match="1 of 2 rows can't be read, so nothing") as refused:
+    with raises_code("bad-rows", "1 of 2 rows", error=BadRowsError) as refused:
         Experiment.create(path, "a", task2, records=BAD)
     assert refused.value.checked.bad[0].row == 1 and not path.exists()
     with Experiment.create(path, "a", task2, records=BAD, skip_bad=True) as a:
@@ -58,9 +58,9 @@ def test_an_interrupted_create_leaves_no_experiment(task2, tmp_path, monkeypatch
 def test_checked_records_are_imported(task2, tmp_path):
     with Experiment.create(tmp_path / "a.db", "a", task2) as a:
         assert a.import_records(task2.checked_records(GOOD)) == 2
-        with pytest.raises(DowiseError, match="leave the argument arm out"):
+        with raises_code("unused-option", "arm"):
             a.import_records(task2.checked_records(GOOD), arm="do()")
-        with pytest.raises(DowiseError, match="another problem"):
+        with raises_code("wrong-problem"):
             a.import_records(load_problem("task1").checked_records({"Y": [1]}))
         with pytest.raises(BadRowsError):
             a.import_records(task2.checked_records(BAD))

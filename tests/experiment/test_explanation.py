@@ -69,7 +69,7 @@ def test_every_policy_can_be_explained(policy):
     assert data["now"]["status"] == "done" and data["text"] == str(result.decision.arm)
 
 
-def test_restricted_decisions():
+def test_explanations_name_the_allowed_arms():
     experiment = create_experiment("task2")
     experiment.ask({"C": 1}, forbid=["do(X2=0)", "do(X2=1)"])
     result = experiment.explain(1)
@@ -78,7 +78,7 @@ def test_restricted_decisions():
     assert [row["probability"] for row in result.rows()][2:] == [0, 0]
 
 
-def test_erased_decisions():
+def test_erased_decisions_are_not_explained():
     experiment = played_experiment("task2", 6)
     experiment.erase(2, reason="asked for")
     for query in (experiment.explain, experiment.decision):

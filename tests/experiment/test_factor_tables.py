@@ -103,7 +103,7 @@ def test_roles_domains_and_notes():
     )
 
 
-def test_unknown_variable():
+def test_an_unknown_variable_is_refused():
     with raises_code("unknown-variable", "'Afte'", "'After'"):
         variable_view(Belief(PLAIN), "Afte")
 
@@ -248,14 +248,14 @@ def test_graph_that_is_too_large_has_no_factors():
     assert view.notes[0].startswith("The graph is too large for a posterior of its factors: ")
 
 
-def test_belief_of_an_experiment():
+def test_tables_of_an_experiment_count_its_outcomes():
     experiment = new_experiment(PLAIN)
     experiment.tell(experiment.ask({"C": 1}, allowed=["do(X=low)"]).id, {"Y": 1})
     (row,) = [row for row in only_table(experiment.belief, "Y").rows if row.records]
     assert row.given == {"C": "1", "X": "low"} and [cell.count for cell in row.cells] == [0, 1]
 
 
-def test_json_documents():
+def test_views_are_json_documents():
     data = variable_view(trained(DOUBTFUL), "Y").as_dict()
     assert json.loads(json.dumps(data)) == data
     table = data["versions"][0]["tables"][0]
@@ -272,7 +272,7 @@ def test_formulas_are_those_of_the_problem():
             assert view.has_formula is not formula.is_trivial
 
 
-def test_notes_on_formulas():
+def test_formulas_note_doubtful_edges_and_costs():
     assert formula_view(PLAIN, "do(X=low)").notes == ()
     assert formula_view(DOUBTFUL, "do(X=1)").notes == (
         "The formula is for the graph with all doubtful edges.",

@@ -56,7 +56,7 @@ def test_contexts_are_weighted_by_their_decisions():
     assert in_context.best[:, 0] == pytest.approx(history.best[:, 1], abs=0.1)
 
 
-def test_imports_withdrawals_and_erasures():
+def test_history_counts_imports_but_no_erased_decision():
     experiment = create_experiment()
     experiment.import_records({"Y": [1] * 50}, "do(X=1)")
     for number in (1, 2, 3):
@@ -78,7 +78,7 @@ def test_history_is_under_todays_problem():
     assert history.arms == narrow.arms and history.best.shape[2] == len(narrow.arms)
 
 
-def test_table_and_json():
+def test_table_and_json_have_all_points():
     history = played_experiment("task2", 2).history(points=3)
     table = history.frame()
     first = ["events", "outcomes", "imported", "C"]

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from support.errors import raises_code
 from support.experiments import (
     WARD,
     new_experiment,
@@ -17,7 +18,7 @@ from support.experiments import (
     with_payload,
 )
 
-from dowise import Belief, DowiseError
+from dowise import Belief
 from dowise.experiment.experiment import Experiment
 
 
@@ -45,7 +46,7 @@ def test_an_erased_decision_no_longer_counts():
     experiment.tell(1, {"X": 1, "Z": 1, "W": 0, "Y": 1} | dict(asked.arm))
     experiment.erase(1, "right")
     assert np.array_equal(experiment.belief.parameters, Belief(WARD).parameters)
-    with pytest.raises(DowiseError, match="nothing left to explain"):
+    with raises_code("not-found", "decision 1"):
         experiment.explain(1)
     assert experiment.ask({"C": 1}, "r1").id == 2
 

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from support.errors import raises_code
 from support.experiments import WARD, deciding_policy, new_experiment
 
 from dowise import Belief, DowiseError
@@ -139,7 +140,7 @@ def test_actors_share_the_state_and_the_policy(monkeypatch):
 
 def test_each_actor_has_its_name():
     experiment = new_experiment(actor="ann")
-    with pytest.raises(DowiseError, match="actor="):
+    with raises_code("invalid-type", "actor="):
         experiment.acting_as("\n")
     experiment.acting_as("bob").ask({"C": 1})
     experiment.ask({"C": 1})

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.errors import raises_code
 from support.strategies import cases, examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
@@ -164,15 +165,15 @@ def test_records_of_arms_that_are_invalid_now_are_left_out(change, word):
 def test_a_missing_label_is_named_with_its_rows():
     packed = pack(WARD.records(TABLE))
     for labels_left, lost, rows in (
-        (["low", "high"], "mid", r"1 imported row has \(0;"),
-        (["mid", "high"], "low", r"1 imported row has \([13];"),
-        (["mid", "low"], "high", r"1 imported row has \(2;"),
+        (["low", "high"], "mid", "1 imported row has (0;"),
+        (["mid", "high"], "low", "1 imported row has (3;"),
+        (["mid", "low"], "high", "1 imported row has (2;"),
     ):
         revised = Problem(GRAPH, "Recovery", "Age", domains=DOMAINS | {"Dose": labels_left})
-        with pytest.raises(DowiseError, match=f"Dose has no value '{lost}' any more, which {rows}"):
+        with raises_code("unknown-value", f"'{lost}'", rows):
             unpack(packed, revised)
     many = pack(WARD.records({"Dose": ["low", "mid"] * 1000}))
-    with pytest.raises(DowiseError, match=r"1,000 imported rows have \(1, 3, 5, 7, 9, …;"):
+    with raises_code("unknown-value", "(1, 3, 5, 7, 9, …;"):
         unpack(many, Problem(GRAPH, "Recovery", domains=DOMAINS | {"Dose": ["low", "high"]}))
 
 
@@ -260,5 +261,5 @@ def test_columns_are_small():
 
 def test_too_many_records_are_refused(monkeypatch):
     monkeypatch.setattr("dowise.experiment.records.MAX_ROWS", 4)
-    with pytest.raises(DowiseError, match="5 records are too many for one import"):
+    with raises_code("too-large"):
         pack(WARD.records(TABLE))

@@ -1,9 +1,9 @@
 """Importing exports of the same and of another experiment."""
 
 import pytest
+from support.errors import raises_code
 from support.experiments import new_experiment, play_experiment
 
-from dowise.errors import DowiseError
 from dowise.experiment.records import BadRowsError
 from dowise.problem.tables import read_records
 
@@ -13,7 +13,7 @@ def test_an_experiment_refuses_its_own_export(tmp_path, ending):
     experiment, path = play_experiment(), tmp_path / f"ward.{ending}"
     experiment.export(path)
     before = experiment.head
-    with pytest.raises(DowiseError, match="an export of the same experiment"):
+    with raises_code("conflict", "`again`"):
         experiment.import_records(read_records(path, experiment.problem))
     assert experiment.head == before
     assert experiment.import_records(read_records(path, experiment.problem), again=True) == 6
@@ -35,6 +35,6 @@ def test_rows_of_an_export_with_another_arm_are_bad(tmp_path, unrelated):
         seen = {"Z": 1, "Y": 1, "W": 0}
         experiment.tell(number, seen, played=arm, unrelated=unrelated and arm == "do(X=0)")
     experiment.export(path)
-    with pytest.raises(BadRowsError, match="1 of 2 rows .*line 3: another arm was played"):
+    with raises_code("bad-rows", "1 of 2 rows", "line 3", error=BadRowsError):
         other.import_records(read_records(path, other.problem))
     assert other.import_records(read_records(path, other.problem), skip_bad=True) == 1

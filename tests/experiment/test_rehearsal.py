@@ -26,7 +26,7 @@ def test_first_advice_to_stop_counts_even_if_withdrawn_later():
     assert replace(BY_HAND, tolerance=0.0).stopped_cost is None
 
 
-def test_json_document():
+def test_json_document_summarizes_the_worlds():
     data = BY_HAND.as_dict()
     assert data["regret"] == {"mean": 3.5, "median": 2, "low": 1, "high": 8}
     assert data["regret_at_random"]["mean"] == 8
@@ -91,7 +91,7 @@ def test_quantiles_are_numbers_that_occurred():
         ),
     ],
 )
-def test_sentences(rehearsal, texts):
+def test_sentences_state_the_results(rehearsal, texts):
     words = "\n".join(rehearsal.sentences())
     for text in texts:
         assert text in words
@@ -130,7 +130,7 @@ def test_workers_give_the_same_bits():
     assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-def test_delayed_outcomes():
+def test_delayed_outcomes_are_learned_late():
     never = rehearse("task1", 10, worlds=2, looks=5, delay=10)
     assert (never.stopping == never.stopping[:, :1]).all()
     late = rehearse("task1", 10, worlds=2, looks=5, delay=4)
@@ -167,7 +167,7 @@ def test_worlds_and_policy_start_from_the_prior():
         Problem(CausalGraph.parse("X -> Z -> Y"), "Y", soft=0.1),
     ],
 )
-def test_kinds_of_problems(problem):
+def test_curves_of_any_kind_of_problem_are_within_bounds(problem):
     result = rehearse(problem, 8, worlds=2, looks=2)
     assert (np.diff(result.regret, axis=1) >= 0).all()
     assert (result.regret <= problem.payoff.span * result.rounds).all()
@@ -209,6 +209,6 @@ def test_random_policy_has_the_regret_of_random_choices():
         ({"prior": {"W": 1.0}, "policy": "ucb"}, "unknown-variable", "'W'"),
     ],
 )
-def test_invalid_arguments(changes, code, mentioned):
+def test_invalid_arguments_are_refused(changes, code, mentioned):
     with raises_code(code, mentioned):
         rehearse("task1", **{"horizon": 5, **changes})

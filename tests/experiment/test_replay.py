@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from support.errors import raises_code
 from support.experiments import WARD, OrderDependentPolicy, deciding_policy, new_experiment
 
-from dowise import Belief, CausalGraph, DowiseError, Problem, register_policy
+from dowise import Belief, CausalGraph, Problem, register_policy
 from dowise.experiment import replay as replay_module
 from dowise.experiment.experiment import Experiment
 from dowise.policies import registry
@@ -197,7 +198,7 @@ def test_an_unregistered_policy_cannot_decide(monkeypatch):
     )
     opened = Experiment.open(experiment._journal.storage)
     assert len(opened.records()) == 1 and opened.tell(1, {"Z": 1}).values["Z"] == "1"
-    with pytest.raises(DowiseError, match="in-order"):
+    with raises_code("unknown-policy", "in-order"):
         opened.ask({"C": 0})
     opened.revise(policy="ids", options={"samples": 10}, reason="go on without it")
     assert opened.ask({"C": 0}).id == 2

@@ -8,7 +8,6 @@ from scipy import stats
 from support.errors import raises_code
 from support.played_experiments import coin_experiment, create_experiment, played_experiment
 
-from dowise.errors import DowiseError
 from dowise.experiment import event as event_module
 from dowise.experiment import view as view_module
 from dowise.experiment.status import duration
@@ -27,7 +26,7 @@ def stopping_by_draws(first, second, draws=400_000):
     return (np.maximum(*means) - leader).mean(), (means[0] > means[1]).mean()
 
 
-def test_numbers_of_two_coins():
+def test_numbers_of_two_coins_are_those_of_beta_distributions():
     status = coin_experiment(HEADS).status()
     (arms,) = status.contexts
     regret, first_best = stopping_by_draws((2, 3), (4, 2))
@@ -57,7 +56,7 @@ def test_units_of_the_user_and_smaller_is_better():
     assert "smaller is better" in str(costs) and "smaller" not in str(plain)
 
 
-def test_contexts():
+def test_each_context_has_its_own_summary():
     experiment = played_experiment("task2", 60)
     status = experiment.status()
     assert [arms.context for arms in status.contexts] == [{"C": "0"}, {"C": "1"}]
@@ -77,13 +76,13 @@ def test_contexts():
         experiment.status({"C": "7"})
 
 
-def test_new_experiment():
+def test_new_experiment_weighs_contexts_evenly():
     status = create_experiment("task2").status()
     assert status.counts["asked"] == 0 and [arms.weight for arms in status.contexts] == [0.5, 0.5]
     assert status.stopping > 0 and not status.should_stop(0.01)
 
 
-def test_advice():
+def test_advice_is_to_stop_once_the_arms_differ():
     status = coin_experiment({"0": [0] * 40, "1": [1] * 40}).status()
     assert status.should_stop(0.01) and status.advice(0.01).startswith("You can stop: ")
     data = status.as_dict(0.01)
@@ -96,7 +95,7 @@ def test_advice():
 
 
 @pytest.mark.slow
-def test_value_of_more_rounds():
+def test_value_of_more_rounds_is_shown_on_request():
     experiment = coin_experiment(HEADS)
     plain, status = experiment.status(), experiment.status(rounds=300)
     assert plain.continuing is None and "continuing" not in plain.as_dict()
@@ -135,7 +134,7 @@ def test_limit_of_more_rounds_names_its_contexts(context, average):
     assert "No further experiment can gain more" in str(experiment.status(context))
 
 
-def test_more_rounds_without_value():
+def test_more_rounds_without_value_are_reported():
     status = coin_experiment({"0": [0] * 40, "1": [1] * 40}).status(rounds=5)
     assert (status.continuing.value, status.continuing.explore) == (0, 0)
     assert "Experimenting in the next 5 rounds is not expected to gain anything" in str(status)
@@ -144,7 +143,7 @@ def test_more_rounds_without_value():
             create_experiment("task2").status(rounds=rounds)
 
 
-def test_withdrawn_and_erased_decisions():
+def test_withdrawn_decisions_count_and_erased_ones_do_not():
     experiment = create_experiment("task2")
     for number in range(1, 6):
         experiment.ask({"C": 1}, allowed=["do(X2=0)"])
@@ -166,7 +165,7 @@ def test_withdrawn_and_erased_decisions():
     assert experiment.belief.times_learned()["Z"] == 4
 
 
-def test_records_that_do_not_count():
+def test_records_that_do_not_count_are_reported():
     experiment = create_experiment("task2", policy="ucb")
     experiment.ask({"C": 1}, forbid=["do(X1=1)"])
     experiment.ask({"C": 1})
@@ -211,7 +210,7 @@ def test_pending_decisions_are_listed_oldest_first(monkeypatch):
     assert pending[0]["waiting_seconds"] == pytest.approx(266_400, abs=60)
 
 
-def test_durations():
+def test_durations_have_one_unit():
     assert [*map(duration, (0.4, 1, 119, 7300, 3 * 86_400))] == [
         "0 seconds", "1 second", "1 minute", "2 hours", "3 days",
     ]  # fmt: skip
@@ -261,7 +260,7 @@ def test_each_status_includes_what_was_told_since(policy):
     assert experiment.status(evidence=True).evidence.records == 5
 
 
-def test_alarm_against_the_graph():
+def test_evidence_against_the_graph_raises_an_alarm():
     problem = Problem(CausalGraph.parse("X -> Y; Z"), "Y", non_manipulable="Z")
     experiment, rng = create_experiment(problem), np.random.default_rng(0)
     z = rng.integers(2, size=100)
@@ -292,7 +291,7 @@ def test_slow_evidence_is_computed_only_on_request(monkeypatch):
     assert without.alarms is None and without.notes == ()
 
 
-def test_doubtful_edges():
+def test_doubtful_edges_are_shown_with_their_probability():
     problem = Problem(CausalGraph.parse("Z -> X -> Y; Z ?-> Y"), "Y", non_manipulable="Z")
     status = create_experiment(problem).status()
     assert status.edges == {"Z -> Y": 0.5}
@@ -331,9 +330,9 @@ def test_large_graph_is_judged_arm_by_arm():
     experiment.amend(1, {"Y": 0}, reason="typo")
     assert experiment.status().contexts[1].mean[0] == pytest.approx(8 * 1 / 5)
     assert experiment.explain(3).then.plays.tolist() == [2, 0]
-    with pytest.raises(DowiseError, match="limit"):
+    with raises_code("too-large"):
         experiment.status(evidence=True)
-    with pytest.raises(DowiseError, match="limit"):
+    with raises_code("too-large"):
         create_experiment(LARGE, policy="ids")
 
 
@@ -349,7 +348,7 @@ def test_advice_names_contexts_above_the_tolerance():
     assert "Except" not in experiment.status({"C": 0}).advice(0.05)
 
 
-def test_arms_with_equal_means():
+def test_arms_with_equal_means_are_all_leaders():
     problem = Problem(CausalGraph.parse("U -> X -> Y; U -> Y"), "Y", arms="all")
     (arms,) = create_experiment(problem).status().contexts
     assert len(arms.leaders) == len(arms.arms)

@@ -52,7 +52,7 @@ def are_equal(one, other):
 # -- results --------------------------------------------------------------------------------------
 
 
-def test_status(experiment, monkeypatch):
+def test_a_status_survives_the_wire(experiment, monkeypatch):
     rounds = None if experiment.name in ("large", "doubtful") else 5
     status = experiment.status(rounds=rounds)
     decoded = Status.from_dict(sent(wire.status_to_json(status, tolerance=0.1)), status.problem)
@@ -68,7 +68,7 @@ def test_status(experiment, monkeypatch):
         assert decoded.evidence.frame().equals(status.evidence.frame())
 
 
-def test_explanation(experiment):
+def test_explanations_survive_the_wire(experiment):
     for case in experiment.records():
         if case.status == "erased":
             continue
@@ -81,7 +81,7 @@ def test_explanation(experiment):
         assert decoded.decision.allowed == explanation.decision.allowed
 
 
-def test_decision_and_case(experiment):
+def test_decisions_and_cases_survive_the_wire(experiment):
     for case in experiment.records():
         data = sent(wire.case_to_json(experiment, case))
         assert Case.from_dict(data) == case
@@ -97,7 +97,7 @@ def test_decision_and_case(experiment):
     assert repr(decoded) == repr(decision)
 
 
-def test_evaluation(experiment):
+def test_an_evaluation_survives_the_wire(experiment):
     if experiment.name == "fresh":
         return  # there is nothing to evaluate
     evaluation = experiment.evaluate(str(experiment.problem.arms[0]))
@@ -108,7 +108,7 @@ def test_evaluation(experiment):
     assert decoded.as_dict() == evaluation.as_dict() and len(decoded.replay) == 0
 
 
-def test_history_audit_and_usage(experiment):
+def test_history_audit_and_usage_survive_the_wire(experiment):
     history = experiment.history(points=5)
     decoded = History.from_dict(sent(history.as_dict()))
     assert are_equal(decoded, history) and decoded.frame().equals(history.frame())
@@ -118,7 +118,7 @@ def test_history_audit_and_usage(experiment):
     assert RecordUsage.from_dict(sent(usage.as_dict())) == usage
 
 
-def test_belief(experiment):
+def test_a_belief_survives_the_wire(experiment):
     belief = experiment.belief
     data = sent(wire.belief_to_json(belief))["belief"]
     kind = IndependentArmsBelief if data["format"] == FORMAT else Belief
@@ -143,7 +143,7 @@ def test_results_name_the_problem_of_their_time():
         ArmSummary.from_dict(arms, experiment.problem)
 
 
-def test_audit_without_a_head():
+def test_an_audit_without_a_head_survives_the_wire():
     audit = replace(make_sample("fresh").audit(), finding=None, known_upto=3, head=None)
     data = sent(audit.as_dict())
     assert Audit.from_dict(data) == audit
@@ -152,7 +152,7 @@ def test_audit_without_a_head():
 
 
 @given(st.lists(st.floats(), min_size=1))
-def test_floats(numbers):
+def test_floats_survive_json(numbers):
     data = sent(to_json(np.array(numbers)))
     assert are_equal(array_from_json(data), np.array(numbers))
     assert all(are_equal(float_from_json(x), y) for x, y in zip(data, numbers, strict=True))
@@ -172,7 +172,7 @@ VALUES = st.dictionaries(LABELS, st.none() | LABELS, max_size=3)
     request=st.none() | LABELS,
     status=st.sampled_from(["pending", "done", "withdrawn", "erased"]),
 )
-def test_any_case(arm, played, values, earlier_values, flag, request, status):
+def test_any_case_survives_the_wire(arm, played, values, earlier_values, flag, request, status):
     case = Case(
         3, 7, "2026-01-01T00:00:00Z", {"C": "1"}, arm, flag, request, values, earlier_values,
         played, not flag, status, 9,
@@ -183,7 +183,7 @@ def test_any_case(arm, played, values, earlier_values, flag, request, status):
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_events(is_whole):
+def test_events_survive_the_wire(is_whole):
     events = make_sample("eventful").events()
     rows = [sent(event.row() | {"body": json.loads(event.body)}) for event in events]
     if not is_whole:
@@ -200,7 +200,7 @@ def test_events(is_whole):
 # -- requests -------------------------------------------------------------------------------------
 
 
-def test_records():
+def test_records_survive_the_wire():
     problem = make_sample("imported").problem
     table = {
         "Z": [0, None, 1, 1],
@@ -218,7 +218,7 @@ def test_records():
     assert decoded.bad_count == checked.bad_count == 1
 
 
-def test_options_and_targets(tmp_path):
+def test_options_and_targets_are_plain_data(tmp_path):
     prior = tmp_path / "prior.toml"
     prior.write_text("Z = [2, 3]\n")
     options = wire.options_to_json({"prior": prior, "samples": 7})

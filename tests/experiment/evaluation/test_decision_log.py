@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.errors import raises_code
 from support.played_experiments import create_experiment, played_experiment
 
 from dowise.errors import DowiseError
@@ -56,7 +57,7 @@ def test_policy_that_only_observes_sees_each_of_many_records():
 
 def test_imports_are_known_from_their_event_on():
     experiment = create_experiment("task2", policy="ts")
-    with pytest.raises(DowiseError, match="no decision to evaluate"):
+    with raises_code("invalid-input", "no decision to evaluate"):
         experiment.evaluate("ts")
     experiment.ask({"C": 1})
     experiment.tell(1, {"Z": 0, "Y": 1})

@@ -31,7 +31,7 @@ LATE = [Decide(ONE), Decide(TWO), Learn(TWO.record), Learn(ONE.record)]
 # -- estimates ------------------------------------------------------------------------------------
 
 
-def test_two_decisions_by_hand():
+def test_estimates_of_two_decisions_are_those_by_hand():
     result = evaluate(COIN, PROMPT, "do(X=1)")
     assert result.ips.value == pytest.approx((1 / 0.2 + 0) / 2)
     # The model expects 1/2 of both arms, and 2/3 of do(X=1) after its success.
@@ -108,7 +108,7 @@ def test_units_of_the_user_and_smaller_is_better():
     assert worse.verdict == "worse" and worse.ips.value == pytest.approx(30)
 
 
-def test_table_and_json():
+def test_table_and_json_have_the_estimates():
     result = evaluate(COIN, PROMPT, "do(X=1)")
     table = result.frame().set_index("estimate")
     assert table.loc["doubly robust", "value"] == result.dr.value
@@ -205,7 +205,7 @@ def test_policy_that_only_observes():
         (logged(7, "do(X=1)", 1, (0.5, 0.5, 0)), "decision 7: .* each of the 2 arms"),
     ],
 )
-def test_invalid_decisions(row, message):
+def test_invalid_decisions_are_refused(row, message):
     with pytest.raises(DowiseError, match=message):
         evaluate(COIN, [Decide(row)], "random")
 
@@ -227,6 +227,6 @@ def test_invalid_decisions(row, message):
         ((PROMPT, "random", None, 90), "invalid-number"),
     ],
 )
-def test_invalid_arguments(arguments, code):
+def test_invalid_arguments_are_refused(arguments, code):
     with raises_code(code):
         evaluate(COIN, *arguments)
