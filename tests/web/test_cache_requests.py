@@ -55,8 +55,8 @@ def test_readers_of_a_slow_status_leave_threads_for_other_requests(ward, slow):
             answers = [threads.submit(readers[n % 3].get, address) for n in range(50)]
             assert wait_until(lambda: calls)
             asked = admin.post(f"{API}/ask", json={"context": {"C": 1}}, timeout=5)
-            told = admin.post(f"{API}/tell/{asked.json()['id']}", json={"values": {"Y": 1}})
-            assert (asked.status_code, told.status_code) == (200, 200)
+            response = admin.post(f"{API}/tell/{asked.json()['id']}", json={"values": {"Y": 1}})
+            assert (asked.status_code, response.status_code) == (200, 200)
             assert admin.get("/health", timeout=5).status_code == 200
         finally:
             may_continue.set()
@@ -67,10 +67,15 @@ def test_readers_of_a_slow_status_leave_threads_for_other_requests(ward, slow):
 
 @pytest.mark.parametrize(
     ("name", "address"),
-    [("history", f"{API}/history"), ("explain", f"{API}/explain/1"), ("status", f"{PAGES}/known"),
-     ("explain", f"{PAGES}/history/explain/1"), ("history", f"{PAGES}/known/past"),
-     ("judged", f"{PAGES}/graph")],
-)  # fmt: skip
+    [
+        ("history", f"{API}/history"),
+        ("explain", f"{API}/explain/1"),
+        ("status", f"{PAGES}/known"),
+        ("explain", f"{PAGES}/history/explain/1"),
+        ("history", f"{PAGES}/known/past"),
+        ("judged", f"{PAGES}/graph"),
+    ],
+)
 def test_concurrent_requests_share_one_computation(ward, slow, name, address):
     ward.client().post(f"{API}/ask", json={"context": {"C": 1}})  # the cached results are outdated
     calls, may_continue = slow(name)
@@ -169,8 +174,9 @@ def test_one_principal_leaves_slots_for_others(ward, waiting_audits, is_in_brows
     heads, may_continue = waiting_audits
     secret, other = ward.token("read"), ward.client("read")
     bearer = {"Authorization": f"Bearer {secret}"}
-    clients = [signed_in(ward, secret) if is_in_browsers else ward.new_client(bearer)
-              for _ in range(3)]  # fmt: skip
+    clients = [
+        signed_in(ward, secret) if is_in_browsers else ward.new_client(bearer) for _ in range(3)
+    ]
     with ThreadPoolExecutor(12) as threads:
         try:
             answers = [

@@ -44,7 +44,7 @@ def test_too_many_arms_name_their_number(admin):
     assert detail == "body: 101 arms are too many for 1,000 contexts"
 
 
-def test_a_body_that_is_not_json(admin):
+def test_a_body_that_is_not_json_is_refused(admin):
     response = admin.post(f"{API}/ask", content=b'{"context":', headers=JSON)
     assert response.json()["errors"][0]["code"] == "json_invalid"
     plain = {"Content-Type": "text/plain"}

@@ -47,9 +47,12 @@ def ward(template, tmp_path):
 def responses(ward, client=None, browser=None):
     """Yield the responses to every query, every write and every page."""
     client = client or ward.client()
-    bodies = {"/ask": {"context": {"C": 1}}, "/tell/1": {"values": {"Z": 1}},
-              "/withdraw/1": {"reason": "x"},
-              "/revise": {"policy": "ucb", "reason": "x"}}  # fmt: skip
+    bodies = {
+        "/ask": {"context": {"C": 1}},
+        "/tell/1": {"values": {"Z": 1}},
+        "/withdraw/1": {"reason": "x"},
+        "/revise": {"policy": "ucb", "reason": "x"},
+    }
     yield from (client.get(f"{API}/{path}".rstrip("/")) for path in QUERIES)
     yield from (client.post(f"{API}{path}", json=body) for path, body in bodies.items())
     yield client.get("/api/experiments")
@@ -63,8 +66,13 @@ def responses(ward, client=None, browser=None):
 
 def assert_no_paths(ward, answer):
     text = answer.text + str(answer.headers)
-    paths = [str(ward.store.parent), ward.store.name, str(Path.home()), str(Path.cwd()),
-            str(Path(dowise.__file__).parent)]  # fmt: skip
+    paths = [
+        str(ward.store.parent),
+        ward.store.name,
+        str(Path.home()),
+        str(Path.cwd()),
+        str(Path(dowise.__file__).parent),
+    ]
     revealed = [path for path in paths if path in text.replace("%20", " ")]
     assert not revealed, (answer.request.url, revealed, answer.text)
 
@@ -187,14 +195,21 @@ def test_other_stores_can_not_be_reached(ward, tmp_path):
     with Experiment.create(other, "another", load_problem("task2"), "ucb", seed=1):
         pass
     client = ward.client()
-    for name in ("another", str(other), f"sqlite:///{other}", "../other.db", f"file:{other}",
-                 "other.db/another", "http://127.0.0.1:1/x"):  # fmt: skip
+    for name in (
+        "another",
+        str(other),
+        f"sqlite:///{other}",
+        "../other.db",
+        f"file:{other}",
+        "other.db/another",
+        "http://127.0.0.1:1/x",
+    ):
         for path in ("", "/status", "/stream"):
             answer = client.get(f"/api/experiments/{name.replace('/', '%2F')}{path}")
             assert answer.status_code == 404, name
-    made = {"name": str(other), "problem": 'graph = "X -> Y"\nreward = "Y"', "policy": "ucb"}
+    body = {"name": str(other), "problem": 'graph = "X -> Y"\nreward = "Y"', "policy": "ucb"}
     before = other.read_bytes()
-    assert client.post("/api/experiments", json=made).status_code == 422  # not a name for URLs
-    made["name"] = str(other).lstrip("/")  # an ordinary name
-    assert client.post("/api/experiments", json=made).status_code == 201
+    assert client.post("/api/experiments", json=body).status_code == 422  # not a name for URLs
+    body["name"] = str(other).lstrip("/")  # an ordinary name
+    assert client.post("/api/experiments", json=body).status_code == 201
     assert other.read_bytes() == before and re.search("other.db", str(ward.registry.names()))

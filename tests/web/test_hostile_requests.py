@@ -58,8 +58,14 @@ def send(ward, hostile):
     if hostile.is_raw:
         token = ward.admin.headers["Authorization"]
         host = ward.address.removeprefix("http://")
-        lines = (f"GET {hostile.path} HTTP/1.1", f"Host: {host}", f"Authorization: {token}",
-                 "Connection: close", "", "")  # fmt: skip
+        lines = (
+            f"GET {hostile.path} HTTP/1.1",
+            f"Host: {host}",
+            f"Authorization: {token}",
+            "Connection: close",
+            "",
+            "",
+        )
         response = send_raw(ward, "\r\n".join(lines).encode("latin-1"))
         head, _, body = response.partition(b"\r\n\r\n")
         return status(response), head.decode("latin-1").lower(), body.decode(errors="replace")
@@ -71,9 +77,7 @@ def send(ward, hostile):
     return answer.status_code, head.lower(), answer.text
 
 
-@pytest.mark.parametrize("hostile", [
-    pytest.param(hostile, id=hostile.name) for hostile in CORPUS
-])  # fmt: skip
+@pytest.mark.parametrize("hostile", [pytest.param(hostile, id=hostile.name) for hostile in CORPUS])
 def test_a_hostile_request_is_refused(ward, suspicious_events, hostile):
     before, modules = ward.admin.get(API).json()["head"], {*sys.modules}
     code, head, text = send(ward, hostile)
@@ -184,15 +188,16 @@ def written(ward):
         "options": {"samples": 20},
         "seed": 7,
     }
-    made = ward.client("admin", f"admin {HOSTILE[1]}").post("/api/experiments", json=page)
-    assert made.status_code == 201, made.text
+    response = ward.client("admin", f"admin {HOSTILE[1]}").post("/api/experiments", json=page)
+    assert response.status_code == 201, response.text
     at = f"/api/experiments/{quote(NAME, safe='')}"
     asker, teller = ward.client("ask", HOSTILE[0]), ward.client("tell", HOSTILE[3])
     for number, label in enumerate((HOSTILE[6], HOSTILE[7], HOSTILE[6], HOSTILE[7]), 1):
         asked = asker.post(
-            f"{at}/ask", json={"context": {CONTEXT: label}},
+            f"{at}/ask",
+            json={"context": {CONTEXT: label}},
             headers={"Idempotency-Key": f"{number} {HOSTILE[2]}"},
-        )  # fmt: skip
+        )
         assert asked.status_code == 200, asked.text
     values = {"values": {LATENT: HOSTILE[2], REWARD: HOSTILE[5]}}
     assert teller.post(f"{at}/tell/1", json=values).status_code == 200
@@ -212,10 +217,17 @@ def written(ward):
 def test_no_page_runs_scripts_in_names(written):
     """Crawls all pages that links lead to, and their parts."""
     browser, home = written.browser(), f"/experiments/{quote(NAME, safe='/')}"
-    urls = {"/?all", "/new", "/login", "/enter", "/nothing%3Cscript%3E",
-            *(f"{home}/{page}" for page in ("now", "known", "graph", "history")),
-            f"{home}/history?search={quote(SCRIPT)}", f"{home}/now?wrong={quote(SCRIPT)}",
-            f"/experiments/{quote(SCRIPT, safe='')}/now"}  # fmt: skip
+    urls = {
+        "/?all",
+        "/new",
+        "/login",
+        "/enter",
+        "/nothing%3Cscript%3E",
+        *(f"{home}/{page}" for page in ("now", "known", "graph", "history")),
+        f"{home}/history?search={quote(SCRIPT)}",
+        f"{home}/now?wrong={quote(SCRIPT)}",
+        f"/experiments/{quote(SCRIPT, safe='')}/now",
+    }
     visited, escaped = set(), 0
     while urls:
         path = urls.pop()
@@ -247,9 +259,11 @@ def test_error_pages_run_no_scripts_in_names(written):
             answer = browser.post(f"{home}/{form}", data=data)
             assert answer.status_code < 500, (form, field)
             assert not Page(answer.text).scripts, (form, field)
-    for path, data in (("/new", {"problem": problem(), "name": NAME}),
-                       ("/new/preview", {"problem": f'graph = "{SCRIPT}"'}),
-                       ("/new/look", {"problem": problem()})):  # fmt: skip
+    for path, data in (
+        ("/new", {"problem": problem(), "name": NAME}),
+        ("/new/preview", {"problem": f'graph = "{SCRIPT}"'}),
+        ("/new/look", {"problem": problem()}),
+    ):
         answer = browser.post(path, data={"csrf": csrf} | data)
         assert answer.status_code < 500 and not Page(answer.text).scripts, (
             path,
@@ -274,9 +288,20 @@ def test_pictures_are_xml_without_scripts(written):
 
 
 def test_documents_are_json(written):
-    for path in ("", "/status", "/decisions", "/decisions/1", "/explain/1", "/history", "/events",
-                 "/audit", "/export?format=json", "/belief", "/counted",
-                 f"/variable?variable={quote(X)}"):  # fmt: skip
+    for path in (
+        "",
+        "/status",
+        "/decisions",
+        "/decisions/1",
+        "/explain/1",
+        "/history",
+        "/events",
+        "/audit",
+        "/export?format=json",
+        "/belief",
+        "/counted",
+        f"/variable?variable={quote(X)}",
+    ):
         answer = written.admin.get(f"{written.at}{path}")
         assert answer.status_code == 200, (path, answer.text)
         assert answer.headers["content-type"] == "application/json"

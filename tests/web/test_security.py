@@ -61,9 +61,20 @@ def status(response):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "localhost",
-             "0.0.0.0", "localhost:1", "127.0.0.1@evil.example", "[::1]", "127.1"],
-)  # fmt: skip
+    "host",
+    [
+        "evil.example",
+        "evil.example:8000",
+        "127.0.0.1.evil.example",
+        "",
+        "localhost",
+        "0.0.0.0",
+        "localhost:1",
+        "127.0.0.1@evil.example",
+        "[::1]",
+        "127.1",
+    ],
+)
 def test_foreign_hosts_are_refused(admin, host):
     """As in DNS rebinding, where a foreign name points to this machine."""
     for path in ("/health", "/login", f"{API}/status", "/static/dowise.css"):
@@ -79,9 +90,18 @@ def test_loopback_names_with_the_own_port_are_accepted(ward, admin):
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "", "file://",
-               "http://127.0.0.1:{port}.evil.example", "https://127.0.0.1:{port}"],
-)  # fmt: skip
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        "http://127.0.0.1:1",
+        "http://localhost",
+        "",
+        "file://",
+        "http://127.0.0.1:{port}.evil.example",
+        "https://127.0.0.1:{port}",
+    ],
+)
 def test_foreign_origins_are_refused(ward, admin, origin):
     headers = {"Origin": origin.format(port=ward.server.settings.port)}
     browser = ward.browser()
@@ -127,16 +147,28 @@ def test_chunked_bodies_are_limited(ward, admin):
     limit = ward.server.settings.body_limit
     answer = admin.post(f"{API}/ask", content=(b" " * 65536 for _ in range(limit // 65536 + 2)))
     assert answer.status_code == 413
-    answer = httpx2.post(f"{ward.address}/login", content=(b"x" * 65536 for _ in range(40)),
-                         headers={"Content-Type": "application/x-www-form-urlencoded"})  # fmt: skip
+    answer = httpx2.post(
+        f"{ward.address}/login",
+        content=(b"x" * 65536 for _ in range(40)),
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
     assert answer.status_code == 413
 
 
 @pytest.mark.parametrize(
     ("length", "expected"),
-    [("9" * 15, 413), ("9" * 30, 400), ("2000000", 413), ("-1", 400), ("1e3", 400), ("0x10", 400),
-     ("+5", 400), ("5, 6", 400), ("", 400)],
-)  # fmt: skip
+    [
+        ("9" * 15, 413),
+        ("9" * 30, 400),
+        ("2000000", 413),
+        ("-1", 400),
+        ("1e3", 400),
+        ("0x10", 400),
+        ("+5", 400),
+        ("5, 6", 400),
+        ("", 400),
+    ],
+)
 def test_invalid_content_lengths_are_refused(ward, admin, length, expected):
     assert status(send_raw(ward, head_of(ward, admin, Content_Length=length), b"{}")) == expected
 

@@ -65,8 +65,13 @@ def open_stream(page):
     cookie = entered.headers["set-cookie"].partition(";")[0]
     host, _, port = address.removeprefix("http://").partition(":")
     connection = socket.create_connection((host, int(port)))
-    lines = ("GET /api/experiments/ward%207/stream HTTP/1.1", f"Host: {host}:{port}",
-             f"Cookie: {cookie}", "", "")  # fmt: skip
+    lines = (
+        "GET /api/experiments/ward%207/stream HTTP/1.1",
+        f"Host: {host}:{port}",
+        f"Cookie: {cookie}",
+        "",
+        "",
+    )
     connection.sendall("\r\n".join(lines).encode())
     connection.settimeout(20)
     received = b""
@@ -93,10 +98,10 @@ def test_a_signal_stops_the_server_despite_open_streams(store, number):
 
 
 def test_a_port_in_use_is_refused(store):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
         result = CliRunner().invoke(main, ["serve", str(store), "--port", str(port)])
     assert result.exit_code == 2 and "is used by another program" in result.stderr
 
@@ -110,8 +115,10 @@ def test_a_store_is_created_only_with_create(tmp_path):
 
 
 def test_a_missing_extra_is_named():
-    code = ("import sys; sys.modules['uvicorn'] = None; sys.argv = ['dowise', 'serve', 'x.db'];"
-            "from dowise.cli.main import main; main()")  # fmt: skip
+    code = (
+        "import sys; sys.modules['uvicorn'] = None; sys.argv = ['dowise', 'serve', 'x.db'];"
+        "from dowise.cli.main import main; main()"
+    )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
@@ -135,23 +142,43 @@ def certificate(folder):
         pytest.skip("openssl IS MISSING: TLS was not tested")
     files = folder / "ward.pem", folder / "ward.key"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-         "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-         "-out", files[0], "-keyout", files[1]],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            "-out",
+            files[0],
+            "-keyout",
+            files[1],
+        ],
+        check=True,
+        capture_output=True,
+    )
     return files
 
 
-def test_tls_with_a_certificate(store, tmp_path):
+def test_a_certificate_enables_tls(store, tmp_path):
     chain, key = certificate(tmp_path)
     context = ssl.create_default_context(cafile=str(chain))
     with serving(store, "--port", 0, "--certificate", chain, "--key", key) as (_, page):
         assert page["url"].startswith("https://127.0.0.1:")
         assert is_up(page, verify=context)
         secret = page["link"].partition("#")[2]
-        answer = httpx2.post(f"{page['url']}/enter", data={"secret": secret}, verify=context,
-                             headers={"Origin": page["url"]})  # fmt: skip
+        answer = httpx2.post(
+            f"{page['url']}/enter",
+            data={"secret": secret},
+            verify=context,
+            headers={"Origin": page["url"]},
+        )
         assert answer.status_code == 303
         assert answer.headers["set-cookie"].startswith("__Host-dowise-")
         assert "secure" in answer.headers["set-cookie"].lower()

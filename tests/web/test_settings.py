@@ -6,12 +6,17 @@ from dowise_web.settings import Settings
 def test_origins_behind_a_proxy_need_tls():
     behind = Settings(url="https://Ward.example.org", port=8000)
     assert behind.origins == {
-        "https://ward.example.org", "http://127.0.0.1:8000", "http://localhost:8000",
+        "https://ward.example.org",
+        "http://127.0.0.1:8000",
+        "http://localhost:8000",
         "http://[::1]:8000",
-    }  # fmt: skip
+    }
     assert behind.hosts == {
-        "ward.example.org", "127.0.0.1:8000", "localhost:8000", "[::1]:8000",
-    }  # fmt: skip
+        "ward.example.org",
+        "127.0.0.1:8000",
+        "localhost:8000",
+        "[::1]:8000",
+    }
 
 
 def test_only_the_default_port_may_be_left_out():

@@ -26,8 +26,11 @@ class Stream:
         self.received, self.ended = b"", threading.Event()
         port = ward.server.settings.port
         self._connection = socket.create_connection(("127.0.0.1", port))
-        head = (f"GET {API}/stream HTTP/1.1", f"Host: 127.0.0.1:{port}",
-                 f"Authorization: Bearer {token or ward.token('read')}")  # fmt: skip
+        head = (
+            f"GET {API}/stream HTTP/1.1",
+            f"Host: 127.0.0.1:{port}",
+            f"Authorization: Bearer {token or ward.token('read')}",
+        )
         self._connection.sendall("\r\n".join((*head, "", "")).encode())
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()

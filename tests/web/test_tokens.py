@@ -233,10 +233,19 @@ def test_variations_of_a_secret_are_unknown(storage):
     created = create_token(storage, "admin")
     secret = created.secret
     for variation in (
-        secret + "\n", " " + secret, secret[:-1], secret + "A", secret.upper(), secret[7:],
-        secret[:-1] + "\ud800", secret[:-1] + "é", secret * 100_000, secret.encode(), [secret],
+        secret + "\n",
+        " " + secret,
+        secret[:-1],
+        secret + "A",
+        secret.upper(),
+        secret[7:],
+        secret[:-1] + "\ud800",
+        secret[:-1] + "é",
+        secret * 100_000,
+        secret.encode(),
+        [secret],
         created.token.hash,
-    ):  # fmt: skip
+    ):
         assert (
             authenticate(storage, variation) is None and create_session(storage, variation) is None
         )
@@ -294,10 +303,15 @@ def test_links_are_used_once_by_two_processes(tmp_path):
     storage = open_storage(tmp_path / "ward.db", create=True)
     links = [create_link(storage, "ask").secret for _ in range(30)]
     programs = [
-        subprocess.Popen([sys.executable, "-c", RACE], cwd=tmp_path, text=True,
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", RACE],
+            cwd=tmp_path,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     for program in programs:
         assert program.stdout.readline() == "ready\n"
     for program in programs:

@@ -82,7 +82,7 @@ def test_tokens_do_not_change_journals(place):
         assert experiment.ask().id == 2
 
 
-def test_tokens_in_a_forked_child_and_in_a_transaction(place):
+def test_tokens_work_in_a_forked_child_and_in_a_transaction(place):
     with closing(open_storage(place, create=True)) as storage:
         TokenTable(storage).add(new_token("one"))
         assert run_in_child(lambda: TokenTable(storage).add(new_token("two")).id) == 2

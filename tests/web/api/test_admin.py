@@ -53,8 +53,8 @@ NOTED = GRAPH + 'forbidden = ["do(X=1)"]\narms = "pomis"\n'
 def test_notes_on_a_new_problem_are_in_the_response(ward):
     client, message = ward.client(), "with forbidden assignments the best arm need not be"
     body = {"name": "noted", "problem": NOTED, "policy": "random"}
-    made = client.post("/api/experiments", json=body).json()
-    (note,) = made["notes"]
+    page = client.post("/api/experiments", json=body).json()
+    (note,) = page["notes"]
     assert note.startswith(message)
     at = "/api/experiments/noted/revise"
     page = client.post(at, json={"policy": "ucb", "reason": "better"}).json()
@@ -70,8 +70,12 @@ def test_a_large_current_problem_can_get_another_policy(ward):
     text = f'description = "{"x" * 300_000}"\n{GRAPH}'
     ward.registry.create("large", parse_problem(text), policy="ts", seed=1)
     at = "/api/experiments/large/revise"
-    for change in ({"policy": "ucb"}, {"policy": "ids", "options": {"samples": 20}},
-                   {"options": {"samples": 30}}, {"learn_restricted": False}):  # fmt: skip
+    for change in (
+        {"policy": "ucb"},
+        {"policy": "ids", "options": {"samples": 20}},
+        {"options": {"samples": 30}},
+        {"learn_restricted": False},
+    ):
         answer = ward.client().post(at, json=change | {"reason": "it is time"})
         assert answer.status_code == 200 and answer.json()["changed"], answer.text
     greedy = {"options": {"samples": 10**12}, "reason": "surely"}

@@ -115,52 +115,64 @@ def test_an_etag_does_not_bypass_authentication(ward, admin):
 
 
 @pytest.mark.parametrize("limit", [1, 3, 1000])
-@pytest.mark.parametrize(("what", "number"), [("decisions", "id"), ("events", "number")])
-def test_lists_are_paginated_in_order(admin, what, number, limit):
+@pytest.mark.parametrize(("resource", "number"), [("decisions", "id"), ("events", "number")])
+def test_lists_are_paginated_in_order(admin, resource, number, limit):
     for _ in range(4):
         ask(admin)
     numbers, after = [], 0
     while after is not None:
-        page = admin.get(f"{API}/{what}", params={"after": after, "limit": limit}).json()
-        assert len(page[what]) <= limit
-        numbers += [item[number] for item in page[what]]
+        page = admin.get(f"{API}/{resource}", params={"after": after, "limit": limit}).json()
+        assert len(page[resource]) <= limit
+        numbers += [item[number] for item in page[resource]]
         after = page["next"]
     last = max(numbers)
     assert numbers == [*range(1, last + 1)]
-    assert what == "decisions" or last == last_number(admin)
+    assert resource == "decisions" or last == last_number(admin)
 
 
 def test_lists_can_be_filtered(admin):
     number = ask(admin).json()["id"]
     admin.post(f"{API}/withdraw/{number}", json={"reason": "moved to Ύδρα"})
-    ids = [one["id"] for one in admin.get(f"{API}/decisions?status=withdrawn").json()["decisions"]]
+    ids = [
+        item["id"] for item in admin.get(f"{API}/decisions?status=withdrawn").json()["decisions"]
+    ]
     assert number in ids
-    found = admin.get(f"{API}/events", params={"kind": "withdrawn", "search": "ύδρα"}).json()
-    assert [one["body"]["decision"] for one in found["events"]] == [number]
+    matches = admin.get(f"{API}/events", params={"kind": "withdrawn", "search": "ύδρα"}).json()
+    assert [item["body"]["decision"] for item in matches["events"]] == [number]
 
 
 @pytest.mark.parametrize("kind", [None, "pending", "done", "withdrawn", "erased"])
 def test_listing_decisions_copies_only_the_page(ward, admin, kind, monkeypatch):
     for number in [ask(admin).json()["id"] for _ in range(4)][:2]:
         admin.post(f"{API}/withdraw/{number}", json={"reason": "left"})
-    whole = [case for case in ward.registry.experiment("ward 7").records()
-             if kind in (None, case.status)]  # fmt: skip
+    cases = [
+        case for case in ward.registry.experiment("ward 7").records() if kind in (None, case.status)
+    ]
     copies, copy = [], Case.copy
     monkeypatch.setattr(Case, "copy", lambda case: copies.append(case.id) or copy(case))
     query = {"limit": 1, **({} if kind is None else {"status": kind})}
     page = admin.get(f"{API}/decisions", params=query).json()
-    assert [one["id"] for one in page["decisions"]] == [case.id for case in whole[:1]]
-    assert page["next"] == (whole[0].id if len(whole) > 1 else None)
+    assert [item["id"] for item in page["decisions"]] == [case.id for case in cases[:1]]
+    assert page["next"] == (cases[0].id if len(cases) > 1 else None)
     assert len(copies) <= 2
-    if len(whole) > 1:
+    if len(cases) > 1:
         page = admin.get(f"{API}/decisions", params={**query, "after": page["next"]}).json()
-        assert [one["id"] for one in page["decisions"]] == [whole[1].id]
+        assert [item["id"] for item in page["decisions"]] == [cases[1].id]
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=1001", "limit=-1", "after=-1", "after=x", "kind=asked|told",
-              "search=" + "x" * 201, f"after={2**64}"],
-)  # fmt: skip
+    "query",
+    [
+        "limit=0",
+        "limit=1001",
+        "limit=-1",
+        "after=-1",
+        "after=x",
+        "kind=asked|told",
+        "search=" + "x" * 201,
+        f"after={2**64}",
+    ],
+)
 def test_invalid_queries_of_lists_are_refused(admin, query):
     assert admin.get(f"{API}/events?{query}").status_code == 422
 
@@ -168,10 +180,29 @@ def test_invalid_queries_of_lists_are_refused(admin, query):
 # -- names ----------------------------------------------------------------------------------------
 
 NAMES = [
-    "ward 7/b", "a/b/c", "50 %", "100%25", "Ζωή", "日本", "a?b=c#d", "a&b;c", "quo'te\"s", "a+b",
-    "dots..", "...", "status", "back\\slash", "<script>alert(1)</script>", "{name}", "a:b@c",
-    "ask", "🙂", "%2e%2e%2fetc", "_", "x" * 200,
-]  # fmt: skip
+    "ward 7/b",
+    "a/b/c",
+    "50 %",
+    "100%25",
+    "Ζωή",
+    "日本",
+    "a?b=c#d",
+    "a&b;c",
+    "quo'te\"s",
+    "a+b",
+    "dots..",
+    "...",
+    "status",
+    "back\\slash",
+    "<script>alert(1)</script>",
+    "{name}",
+    "a:b@c",
+    "ask",
+    "🙂",
+    "%2e%2e%2fetc",
+    "_",
+    "x" * 200,
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -190,19 +221,19 @@ def test_experiments_are_found_by_unusual_names(ward, admin, name):
     table = admin.get(f"{at}/export")
     assert table.headers["content-disposition"].isprintable()
     assert table.headers["content-disposition"].count('"') == 2
-    assert name in [one["name"] for one in admin.get("/api/experiments").json()["experiments"]]
+    assert name in [item["name"] for item in admin.get("/api/experiments").json()["experiments"]]
 
 
 def test_a_duplicate_name_is_a_conflict(admin):
     page = {"name": "ward 7", "problem": PROBLEM, "policy": "ucb"}
-    made = admin.post("/api/experiments", json=page)
-    assert made.status_code == 409
+    response = admin.post("/api/experiments", json=page)
+    assert response.status_code == 409
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "a\r\nX: 1", "a\0b", "x" * 201, "\u202eabc"])
 def test_invalid_names_are_refused(admin, name):
-    made = admin.post("/api/experiments", json={"name": name, "problem": PROBLEM})
-    assert made.status_code == 422
+    response = admin.post("/api/experiments", json={"name": name, "problem": PROBLEM})
+    assert response.status_code == 422
 
 
 # -- errors ---------------------------------------------------------------------------------------
@@ -252,7 +283,7 @@ def test_the_actor_is_the_holder_of_the_token(ward, admin):
 def test_the_creator_of_an_experiment_is_the_actor(admin):
     admin.post("/api/experiments", json={"name": "begun", "problem": PROBLEM, "policy": "ucb"})
     events = admin.get("/api/experiments/begun/events").json()["events"]
-    assert [one["actor"] for one in events] == ["Dr. Zoë"]
+    assert [event["actor"] for event in events] == ["Dr. Zoë"]
 
 
 # -- secrets of the random stream -------------------------------------------------------
@@ -262,11 +293,11 @@ def test_only_admins_see_seed_and_salts(ward, admin):
     ask(admin)
     shown = admin.get(f"{API}/events").json()["events"]
     assert shown[0]["body"]["seed"] == "7"
-    assert all(one["salt"] for one in shown if "erased" not in one["body"])
+    assert all(event["salt"] for event in shown if "erased" not in event["body"])
     for role in ("read", "tell", "ask"):
         events = ward.client(role).get(f"{API}/events").json()["events"]
         assert len(events) == len(shown)
-        assert not any(one["salt"] for one in events)
+        assert not any(event["salt"] for event in events)
         assert "seed" not in json.dumps(events)
 
 
@@ -275,22 +306,32 @@ def test_searching_does_not_reveal_the_seed(ward, admin):
     for text in ('"seed":"7"', '"seed":"', "seed"):
         assert admin.get(f"{API}/events", params={"search": text}).json()["events"]
         assert not reader.get(f"{API}/events", params={"search": text}).json()["events"]
-    found = reader.get(f"{API}/events", params={"search": '"policy":"ids"'}).json()["events"]
-    assert [one["kind"] for one in found] == ["created"]
+    matches = reader.get(f"{API}/events", params={"search": '"policy":"ids"'}).json()["events"]
+    assert [event["kind"] for event in matches] == ["created"]
 
 
 def test_only_events_contain_the_seed(ward):
     name, seed = "seeded", "170141183460469231731687303715884105727"
     admin, at = ward.client(), "/api/experiments/seeded"
     body = {"name": name, "problem": PROBLEM, "policy": "ids", "seed": seed}
-    made = admin.post("/api/experiments", json=body | {"options": {"samples": 20}})
-    assert made.status_code == 201
+    response = admin.post("/api/experiments", json=body | {"options": {"samples": 20}})
+    assert response.status_code == 201
     ask(admin, at=at, context=None)
-    answers = [made] + [
+    answers = [response] + [
         admin.get(f"{at}{path}")
-        for path in ("", "/status", "/decisions", "/decisions/1", "/explain/1", "/history",
-                     "/audit", "/export", "/export?format=json", "/../" + name)
-    ]  # fmt: skip
+        for path in (
+            "",
+            "/status",
+            "/decisions",
+            "/decisions/1",
+            "/explain/1",
+            "/history",
+            "/audit",
+            "/export",
+            "/export?format=json",
+            "/../" + name,
+        )
+    ]
     assert all(answer.status_code < 300 and seed not in answer.text for answer in answers)
 
 

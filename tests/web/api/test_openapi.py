@@ -38,9 +38,13 @@ description = make_app(ExperimentRegistry(MemoryStorage()), Settings()).openapi(
 schema = schemathesis.openapi.from_dict(description).exclude(path=ENDLESS)
 quick = schema.exclude(path=IN_THE_SANDBOX).exclude(method="POST", path="/api/experiments")
 within = settings(
-    max_examples=15, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
+    max_examples=15,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
     suppress_health_check=[*HealthCheck],
-)  # fmt: skip
+)
 
 
 @schema.hook

@@ -31,8 +31,9 @@ def test_readers_may_evaluate(ward):
     for _ in range(3):
         decision = admin.post(f"{API}/ask", json={"context": {"C": "0"}}).json()
         values = {"X1": "0", "Z": "0", "X2": "0", "Y": "1"}
-        told = {name: label for name, label in values.items() if name not in decision["arm"]}
-        assert admin.post(f"{API}/tell/{decision['id']}", json={"values": told}).status_code == 200
+        outcome = {name: value for name, value in values.items() if name not in decision["arm"]}
+        response = admin.post(f"{API}/tell/{decision['id']}", json={"values": outcome})
+        assert response.status_code == 200
     body = {"policy": "ids", "options": {"samples": 10_000}}
     answer = ward.client("read").post(f"{API}/evaluate", json=body)
     assert answer.status_code == 200, answer.text

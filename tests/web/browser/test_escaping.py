@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
         ("history", ".journal", [AGE, DOSE, HIDDEN, OUTCOME, "a slip of the pen <b>"]),
         ("history/explain/3", "table", [AGE, DOSE, *LABELS[2:]]),
     ],
-)  # fmt: skip
+)
 def test_hostile_names_are_shown_as_text(shared, place, sign, shown):
     page = shared.page
     address = page_url(

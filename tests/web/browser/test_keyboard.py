@@ -7,7 +7,7 @@ from support.browser_experiments import WARD_URL, count
 pytestmark = pytest.mark.slow
 
 
-def test_asking_and_telling_by_keyboard(served, open_window):
+def test_ask_and_tell_work_by_keyboard(served, open_window):
     page = open_window().enter("ask")
     page.goto(f"{WARD_URL}/now")
     page.keyboard.press("Tab")
@@ -53,7 +53,7 @@ def test_the_focus_is_visible_along_the_page(open_window, place, last):
     tab_to(page, page.get_by_role("button", name=last))
 
 
-def test_the_graph_by_keyboard(open_window):
+def test_the_graph_works_by_keyboard(open_window):
     page = open_window().enter("read")
     page.goto(f"{WARD_URL}/graph")
     page.locator("#variable-0").focus()

@@ -33,30 +33,30 @@ def test_updates_arrive_and_keep_the_form(served, open_window):
 
 def test_updates_reach_the_results_and_the_history(served, open_window):
     window, bo = open_window(), served.client("ask", "Bo")
-    known = window.enter()
-    known.goto(f"{WARD_URL}/known")
-    known.locator(".live[data-state=live]").wait_for()
-    known.get_by_label("Rounds to come").fill("12")
-    before = known.locator("#intro").inner_text()
-    past = window.context.new_page()
-    past.goto(f"{WARD_URL}/history")
-    past.locator(".live[data-state=live]").wait_for()
-    past.get_by_text("Why this decision?").first.click()
-    past.locator(".explanation table").wait_for()
+    results = window.enter()
+    results.goto(f"{WARD_URL}/known")
+    results.locator(".live[data-state=live]").wait_for()
+    results.get_by_label("Rounds to come").fill("12")
+    before = results.locator("#intro").inner_text()
+    history = window.context.new_page()
+    history.goto(f"{WARD_URL}/history")
+    history.locator(".live[data-state=live]").wait_for()
+    history.get_by_text("Why this decision?").first.click()
+    history.locator(".explanation table").wait_for()
     asked = bo.post(f"/api{WARD_URL}/ask", json={"context": {"Age": "old"}}).json()["id"]
-    past.get_by_text(f"Decision {asked}").first.wait_for()
-    assert past.locator(".explanation table").is_visible()
-    known.bring_to_front()
-    known.wait_for_function(
+    history.get_by_text(f"Decision {asked}").first.wait_for()
+    assert history.locator(".explanation table").is_visible()
+    results.bring_to_front()
+    results.wait_for_function(
         "(text) => document.querySelector('#intro').innerText !== text", arg=before
     )
-    assert known.get_by_label("Rounds to come").input_value() == "12"
+    assert results.get_by_label("Rounds to come").input_value() == "12"
 
 
 def test_a_page_shows_when_the_server_is_unreachable(open_window, tmp_path):
     store = tmp_path / "ward.db"
-    with Experiment.create(store, "ward 7", WARD, "ids", {"samples": 50}, 7) as made:
-        made.ask({"Age": "old"})
+    with Experiment.create(store, "ward 7", WARD, "ids", {"samples": 50}, 7) as experiment:
+        experiment.ask({"Age": "old"})
     with running(store) as first:
         window = open_window(server=first)
         window.expect("net::ERR_", "console: htmx:")

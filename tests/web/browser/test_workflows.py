@@ -40,7 +40,7 @@ def test_a_link_signs_in_once(served, open_window):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without scripts"])
-def test_ask_tell_correct_and_withdraw(served, open_window, script):
+def test_outcomes_are_recorded_corrected_and_withdrawn(served, open_window, script):
     window = open_window(script=script)
     page = window.enter() if script else window.sign_in()
     page.goto(f"{WARD_URL}/now")
@@ -90,14 +90,14 @@ def test_ask_tell_correct_and_withdraw(served, open_window, script):
     page.locator(".verdict-text").wait_for()
 
 
-def test_search_explain_export_and_audit(served, open_window):
+def test_the_history_can_be_searched_exported_and_audited(served, open_window):
     window = open_window()
     page = window.enter()
     page.goto(f"{WARD_URL}/history")
     page.get_by_label("Search").fill("slip of the pen")
-    found = page.locator(".journal > li[id]")
-    found.nth(1).wait_for(state="detached")
-    assert "slip of the pen" in found.inner_text()
+    events = page.locator(".journal > li[id]")
+    events.nth(1).wait_for(state="detached")
+    assert "slip of the pen" in events.inner_text()
     assert "search=slip" in page.url
     page.get_by_label("Search").fill("")
     page.get_by_label("Kind of event").select_option("asked")
@@ -127,11 +127,11 @@ def test_a_decision_links_to_its_explanation(served, open_window):
     page = open_window().enter()
     page.goto(f"{WARD_URL}/now?decision=2")
     page.get_by_role("link", name="Why?").click()
-    said = served.registry.experiment("ward 7").explain(2).sentences()[2]
-    page.get_by_text(said).wait_for()
+    sentence = served.registry.experiment("ward 7").explain(2).sentences()[2]
+    page.get_by_text(sentence).wait_for()
 
 
-def test_write_rehearse_and_start_an_experiment(served, open_window):
+def test_an_experiment_is_rehearsed_and_started(served, open_window):
     window = open_window()
     page = window.enter()
     page.get_by_role("link", name="New experiment").first.click()
@@ -170,7 +170,7 @@ def test_write_rehearse_and_start_an_experiment(served, open_window):
     assert accessibility_problems(page) == []
 
 
-def test_start_an_experiment_without_scripts(served, open_window):
+def test_an_experiment_is_started_without_scripts(served, open_window):
     page = open_window(script=False).sign_in()
     page.goto("/new")
     page.locator("#problem").fill(WRITTEN)
@@ -184,7 +184,7 @@ def test_start_an_experiment_without_scripts(served, open_window):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without scripts"])
-def test_invite_and_revoke(open_window, script):
+def test_an_invitation_works_until_it_is_revoked(open_window, script):
     window, other = open_window(script=script), open_window()
     page = window.enter() if script else window.sign_in()
     page.get_by_role("link", name="People").click()

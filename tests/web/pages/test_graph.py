@@ -102,8 +102,13 @@ def test_the_legend_lists_the_roles_and_edges_that_occur(reader):
     legend = page(reader).partition('id="graph-legend"')[2].partition("</ul>")[0]
     words = re.findall(r"<span>([^<]*)</span>", legend)
     assert words == [
-        "manipulable", "non-manipulable", "context", "reward", "doubtful", "suspected",
-    ]  # fmt: skip
+        "manipulable",
+        "non-manipulable",
+        "context",
+        "reward",
+        "doubtful",
+        "suspected",
+    ]
 
 
 def test_the_page_obeys_the_content_security_policy(reader):

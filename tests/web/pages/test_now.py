@@ -126,7 +126,7 @@ def test_arms_can_be_excluded_or_selected(visit, trial):
     assert str(trial.case(number).asked) == chosen and trial.case(number).is_restricted
 
 
-def test_another_arm_was_played(visit, trial):
+def test_another_arm_can_be_recorded(visit, trial):
     page, number = ask(visit)
     # To tell, all other arms are offered; a correction may return to the decision.
     arms = {str(arm): page.offered["played"].count(str(arm)) for arm in trial.problem.arms}
@@ -238,7 +238,7 @@ def test_the_url_of_a_form_redirects_to_the_page(clinic, visits):
     assert answer.status_code == 303 and answer.headers["location"].endswith("/now")
 
 
-def test_asking_without_a_context(clinic):
+def test_asking_without_a_context_is_possible(clinic):
     visit = Visit(clinic.browser(), "/experiments/plain")
     page = visit.send(visit.get(), "now/ask")
     assert page.status == 200 and "Decision 1" in page.text and isinstance(page, Page)

@@ -3,11 +3,11 @@
 import json
 import logging
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import psutil
@@ -39,7 +39,7 @@ ENDLESS = (  # has millions of intervention sets
 
 
 def spare_of(sandbox):
-    """Return the spare process once it has loaded everything."""
+    """Return the spare process once it waits for the end of the server."""
     spare = sandbox._spare
     assert wait_until(lambda: psutil.Process(spare.pid).num_threads() > 1)
     return spare
@@ -63,7 +63,7 @@ def test_each_job_has_its_own_process(sandbox):
     assert is_gone(second)
 
 
-def test_begin_and_rehearse(sandbox):
+def test_begin_and_rehearse_return_their_results(sandbox):
     result = sandbox.begin(TASK2, "random", {"floor": 0.1})
     assert result["policy"] == "random" and result["options"]["floor"] == 0.1
     progress = []
@@ -79,14 +79,32 @@ def test_begin_and_rehearse(sandbox):
     assert progress[0] == (0, 3) and progress[-1] == (3, 3)
 
 
-def test_a_spare_process_makes_previews_fast(sandbox):
-    seconds = []
-    for _ in range(3):  # of which the best counts: the machine may be busy
-        spare_of(sandbox)
-        start = time.perf_counter()
-        sandbox.preview(TASK2)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.5, seconds  # loading takes longer
+def test_a_spare_process_gets_ready_before_a_job_and_runs_it(sandbox):
+    spare = sandbox._spare
+    output = spare._process.stdout
+    assert wait_until(lambda: select.select([output], [], [], 0)[0])  # it is ready
+    pids = []
+
+    def record(_finished, _worlds):
+        pids.extend(worker.pid for worker in sandbox._running)
+
+    sandbox.rehearse(TASK2, 2, worlds=1, policy="random", progress=record)
+    assert set(pids) == {spare.pid}
+
+
+IMPORTS = """
+import sys
+from dowise_web.sandbox_worker import _warm_up, run_job
+_warm_up()
+loaded = set(sys.modules)
+run_job({"kind": "preview", "text": sys.argv[1]}, lambda message: print(*message))
+print(*set(sys.modules) - loaded)
+"""
+
+
+def test_a_ready_process_has_imported_what_a_preview_needs():
+    command = [sys.executable, "-c", IMPORTS, TASK2]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"answer\n\n"
 
 
 def test_a_dead_spare_process_is_replaced(sandbox):

@@ -43,9 +43,17 @@ def try_begin(text=WARD, policy="ts", options=None, learn_restricted=True):
 
 def try_rehearse(progress=no_progress, **changes):
     job = {
-        "text": WARD, "policy": "ts", "options": None, "prior": None, "horizon": 6, "worlds": 2,
-        "tolerance": 0.5, "delay": 1, "looks": 3, "seed": 7,
-    }  # fmt: skip
+        "text": WARD,
+        "policy": "ts",
+        "options": None,
+        "prior": None,
+        "horizon": 6,
+        "worlds": 2,
+        "tolerance": 0.5,
+        "delay": 1,
+        "looks": 3,
+        "seed": 7,
+    }
     return rehearse({**job, **changes}, progress)
 
 
@@ -54,12 +62,18 @@ def test_a_preview_describes_a_problem():
     assert page["kind"] == "problem" and page["name"] == "ward" and page["notes"] == []
     assert page["made_of"] is None and page["svg"].startswith("<svg") and page["legend"]
     assert page["reward"] == {
-        "name": "Cure", "minimise": False, "values": {"no": 0, "yes": 10}, "best": "yes",
+        "name": "Cure",
+        "minimise": False,
+        "values": {"no": 0, "yes": 10},
+        "best": "yes",
         "worst": "no",
-    }  # fmt: skip
+    }
     assert page["roles"] == {
-        "Age": "context", "Cure": "reward", "Diet": "manipulable", "Drug": "manipulable",
-    }  # fmt: skip
+        "Age": "context",
+        "Cure": "reward",
+        "Diet": "manipulable",
+        "Drug": "manipulable",
+    }
     assert page["domains"]["Drug"] == ["none", "low", "high"]
     assert page["doubts"] == ["Diet -> Cure with probability 0.5"]
     assert page["arms"]["count"] == 6 == len(page["arms"]["first"])
@@ -189,12 +203,18 @@ REFUSED = {
     "a list of options": ({"options": [1]}, "options must map names to values", "options"),
     "a prior in a file": ({"options": {"prior": "/etc/passwd"}}, "no files are read", "options"),
     "a prior that does not fit": (
-        {"options": {"prior": {"Drug": [1, 2]}}}, "prior of Drug does not fit", "policy"),
+        {"options": {"prior": {"Drug": [1, 2]}}},
+        "prior of Drug does not fit",
+        "policy",
+    ),
     "a prior of texts": (
-        {"options": {"prior": {"Drug": "/etc/passwd"}}}, "must be numbers", "policy"),
+        {"options": {"prior": {"Drug": "/etc/passwd"}}},
+        "must be numbers",
+        "policy",
+    ),
     "a belief": ({"options": {"belief": "x"}}, "belief is not an option of a live", "policy"),
     "not a boolean": ({"learn_restricted": 1}, "learn_restricted=1 must be True", "policy"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("changes", "message", "field"), REFUSED.values(), ids=REFUSED)
@@ -225,9 +245,13 @@ def test_rehearse_equals_the_library_function():
 
 
 BOUNDS = {
-    "horizon": (0, 100_001, "6", 2.0, True, None), "worlds": (0, 1_001), "delay": (-1, 100_001),
-    "looks": (0, 201), "seed": (-1, 2**128), "tolerance": (-1, "much", True),
-}  # fmt: skip
+    "horizon": (0, 100_001, "6", 2.0, True, None),
+    "worlds": (0, 1_001),
+    "delay": (-1, 100_001),
+    "looks": (0, 201),
+    "seed": (-1, 2**128),
+    "tolerance": (-1, "much", True),
+}
 
 
 @pytest.mark.parametrize("name", BOUNDS)
@@ -252,8 +276,12 @@ def test_the_server_limits_the_number_of_arms(monkeypatch):
     monkeypatch.setattr(sandbox_jobs, "MAX_ARMS", 2)
     for job in (preview_of, try_begin):
         with pytest.raises(BadInputError, match="3 arms, and a server accepts at most 2"):
-            job(WARD.replace('"Age -> Drug -> Cure; Age -> Cure; Diet ?-> Cure"',
-                             '"Age -> Drug -> Cure; Age -> Cure"'))  # fmt: skip
+            job(
+                WARD.replace(
+                    '"Age -> Drug -> Cure; Age -> Cure; Diet ?-> Cure"',
+                    '"Age -> Drug -> Cure; Age -> Cure"',
+                )
+            )
 
 
 def test_the_current_problem_is_read_without_limits():

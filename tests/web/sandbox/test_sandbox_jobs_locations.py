@@ -51,7 +51,7 @@ LOCATIONS = {
     "a label": ('graph = "X -> Y"\nreward = "Y"\n[domains]\nX = ["low", "low"]', 4, 1),
     "no reward": ('graph = "X -> Y"', None, None),
     "an empty graph": ('reward = "Y"\ngraph = ""', 2, 10),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "line", "column"), LOCATIONS.values(), ids=LOCATIONS)

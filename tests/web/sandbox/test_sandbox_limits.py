@@ -16,7 +16,10 @@ MANY = "max_arms = 1000000000\n"
 EXCESSIVE = {
     "all of a large graph": (f'graph = "{FULL}"\nreward = "V59"\n{DOMAINS}', "too many arms"),
     "brackets": (f"{TINY}domains = {'[' * 200_000}", "nested too deeply"),
-    "brackets in a domain": (f"{TINY}domains = {{X = {'[' * 90}{']' * 90}}}", "which is not a label"),  # noqa: E501
+    "brackets in a domain": (
+        f"{TINY}domains = {{X = {'[' * 90}{']' * 90}}}",
+        "which is not a label",
+    ),
     "braces in DOT": ("digraph {" + "{" * 3_000 + "A" + "}" * 3_000 + "}", "nested too deeply"),
     "brackets in GML": ("graph [" + "node [" * 30_000, "GML: expected graph"),
     "a long number": (f"{TINY}soft = {'9' * 200_000}", "a number is too long"),
@@ -25,10 +28,12 @@ EXCESSIVE = {
     "a prior of sixty axes": (f"{TINY}[prior]\nX = {'[' * 60}1{']' * 60}", "does not fit its CPT"),
     "two million characters": ("X -> Y; " * 250_000, "at most 262,144"),
     "soft edges by the thousand": (
-        f'graph = "{"; ".join(NAMES)}"\nreward = "V0"\nsoft = 0.1\narms = ["do()"]', "soft: V"),
+        f'graph = "{"; ".join(NAMES)}"\nreward = "V0"\nsoft = 0.1\narms = ["do()"]',
+        "soft: V",
+    ),
     "a quote that never ends": ('"""' + "a" * 200_000, "not valid TOML"),
     "nested comments": ("/*" * 100_000 + "->", "graph, line 1, column 1"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "message"), EXCESSIVE.values(), ids=EXCESSIVE)
