@@ -37,8 +37,8 @@ def records_of(problem, count, seed=0, missing=0.0):
         context = world.draw_context(rng)
         arm = problem.arms[rng.integers(len(problem.arms))]
         outcome = world.play(arm, context, rng).items()
-        known = {v: x for v, x in outcome if v in problem.context or rng.random() >= missing}
-        records.append(problem.record(arm, known))
+        observed = {v: x for v, x in outcome if v in problem.context or rng.random() >= missing}
+        records.append(problem.record(arm, observed))
     return records
 
 

@@ -3,9 +3,9 @@
 import json
 
 import numpy as np
-import pytest
+from support.errors import raises_code
 
-from dowise import Belief, CausalGraph, DowiseError, Problem
+from dowise import Belief, CausalGraph, Problem
 from dowise.belief import Posterior
 from dowise.problem.record import RecordBatch, past_record
 
@@ -60,7 +60,7 @@ def test_records_of_any_intervention_are_saved_and_loaded(tmp_path):
     data = json.loads((tmp_path / "belief.json").read_text("utf-8"))
     data["records"][1]["set"] = ["Y"]
     (tmp_path / "bad.json").write_text(json.dumps(data), "utf-8")
-    with pytest.raises(DowiseError, match="damaged: a record does not fit: Y is the reward"):
+    with raises_code("damaged-file", "bad.json", "Y"):
         Belief.load(tmp_path / "bad.json", PLAIN)
 
 

@@ -127,9 +127,9 @@ def test_withdraw_twice_is_a_no_op(ward):
 def test_erase_removes_values_from_the_journal(ward):
     erase = ("erase", "ward.db", "1", "--reason", "asked to be forgotten")
     assert "was erased" in ward.run_ok(*erase, "--yes")
-    page = ward.run_json(*erase)
-    assert page["id"] == 1 and page["status"] == "erased" and not page["changed"]
-    assert page["head"].startswith("5:") and events()[-1][0] == "erased"
+    document = ward.run_json(*erase)
+    assert document["id"] == 1 and document["status"] == "erased" and not document["changed"]
+    assert document["head"].startswith("5:") and events()[-1][0] == "erased"
     assert "already erased" in ward.run_ok(*erase)
     assert ward.error_code("tell", "ward.db", "1", "Recovery=1") == "decision-erased"
     assert ward.run_json("audit", "ward.db")["ok"]

@@ -36,12 +36,12 @@ def test_new_creates_an_experiment_and_describes_it(cli):
 
 
 def test_new_prints_json(cli):
-    page = cli.create("--policy", "ids", "--option", "samples=50", "--option", "prior=2")
-    assert (page["store"], page["name"], page["policy"]) == ("ward.db", "ward", "ids")
-    assert page["arms"] == [{}, {"Dose": "none"}, {"Dose": "low"}, {"Dose": "high"}]
-    assert page["options"]["samples"] == 50 and page["options"]["prior"] == 2
-    assert re.fullmatch("1:[0-9a-f]{64}", page["head"]) and page["imported"] == 0
-    assert page["advice"]["edges"] == ["Age -> Frailty", "Dose <-> Recovery"]
+    document = cli.create("--policy", "ids", "--option", "samples=50", "--option", "prior=2")
+    assert (document["store"], document["name"], document["policy"]) == ("ward.db", "ward", "ids")
+    assert document["arms"] == [{}, {"Dose": "none"}, {"Dose": "low"}, {"Dose": "high"}]
+    assert document["options"]["samples"] == 50 and document["options"]["prior"] == 2
+    assert re.fullmatch("1:[0-9a-f]{64}", document["head"]) and document["imported"] == 0
+    assert document["advice"]["edges"] == ["Age -> Frailty", "Dose <-> Recovery"]
 
 
 def test_an_experiment_has_the_name_of_the_problem_or_its_file(cli):
@@ -115,16 +115,16 @@ def test_revise_changes_problem_options_and_prior(cli):
     cli.create("--policy", "ids")
     cli.run_ok("ask", "ward.db", "-c", "Age=1")
     cli.write("soft.toml", WARD.replace("context", "soft = 0.1\ncontext"))
-    page = cli.run_json("revise", "ward.db", "--problem", "soft.toml", *REASON)
-    assert page["changed"] and page["head"].startswith("3:") and page["policy"] == "ids"
+    document = cli.run_json("revise", "ward.db", "--problem", "soft.toml", *REASON)
+    assert document["changed"] and document["head"].startswith("3:") and document["policy"] == "ids"
     assert not cli.run_json("revise", "ward.db", "--problem", "soft.toml", *REASON)["changed"]
     assert "Nothing changes" in cli.run_ok("revise", "ward.db", "--policy", "ids", *REASON)
     output = cli.run_ok("revise", "ward.db", "--policy", "ts", *REASON)
     assert "policy    ts" in output and output.endswith("There are no past records yet.\n")
-    page = cli.run_json("revise", "ward.db", "--option", "propensity_samples=10", *REASON)
-    assert page["policy"] == "ts" and page["options"]["propensity_samples"] == 10
-    page = cli.run_json("revise", "ward.db", "--prior", "2", "--no-learn-restricted", *REASON)
-    assert page["options"] == {**page["options"], "prior": 2.0, "propensity_samples": 10}
+    document = cli.run_json("revise", "ward.db", "--option", "propensity_samples=10", *REASON)
+    assert document["policy"] == "ts" and document["options"]["propensity_samples"] == 10
+    document = cli.run_json("revise", "ward.db", "--prior", "2", "--no-learn-restricted", *REASON)
+    assert document["options"] == {**document["options"], "prior": 2.0, "propensity_samples": 10}
     with Experiment.open("ward.db") as experiment:
         payload = experiment.events()[-1].payload
         assert payload["learn_restricted"] is False and payload["reason"] == REASON[1]
@@ -179,8 +179,8 @@ def test_import_adds_records_once(cli):
     assert (payload["records"], payload["source"], payload["skipped"]) == (3, "past.csv", 0)
     message = cli.error("import", "ward.db", "past.csv")
     assert "imported before, by event 2" in message and "--again" in message
-    page = cli.run_json("import", "ward.db", "past.csv", "--again")
-    assert page["imported"] == 3 and page["bad"] == [] and page["head"].startswith("3:")
+    document = cli.run_json("import", "ward.db", "past.csv", "--again")
+    assert document["imported"] == 3 and document["bad"] == [] and document["head"].startswith("3:")
     assert cli.run_json("status", "ward.db")["imported"] == 6
 
 
@@ -201,10 +201,10 @@ def test_import_lists_bad_rows_and_imports_nothing(cli):
     assert result.exit_code == 2 and result.stdout == "" and "--skip-bad" in message
     assert [row[:8] for row in rows] == ["  line 5", "  line 6", "  line 7"]
     result = cli.run("import", "ward.db", "past.csv", "--json")
-    page = json.loads(result.stdout)
-    assert result.exit_code == 2 and page["imported"] == 0 and page["bad_count"] == 3
-    assert [(row["row"], row["line"]) for row in page["bad"]] == [(3, 5), (4, 6), (5, 7)]
-    assert len(result.stderr.splitlines()) == 1 and page["error"] in result.stderr
+    document = json.loads(result.stdout)
+    assert result.exit_code == 2 and document["imported"] == 0 and document["bad_count"] == 3
+    assert [(row["row"], row["line"]) for row in document["bad"]] == [(3, 5), (4, 6), (5, 7)]
+    assert len(result.stderr.splitlines()) == 1 and document["error"] in result.stderr
     assert imports() == []
 
 
@@ -215,8 +215,8 @@ def test_import_lists_twenty_bad_rows_and_counts_the_others(cli):
     message, *rows = result.stderr.splitlines()
     assert "1,300 of 1,300 rows" in message and len(rows) == 21
     assert rows[-1] == "  … and 1,280 more"
-    page = json.loads(cli.run("import", "ward.db", "past.csv", "--json").stdout)
-    assert page["bad_count"] == 1300 and len(page["bad"]) >= 1000
+    document = json.loads(cli.run("import", "ward.db", "past.csv", "--json").stdout)
+    assert document["bad_count"] == 1300 and len(document["bad"]) >= 1000
 
 
 def test_import_may_skip_bad_rows(cli):
@@ -228,8 +228,8 @@ def test_import_may_skip_bad_rows(cli):
     cli.write("none.csv", "Age,Recovery\n5,1\n")
     output = cli.run_ok("import", "ward.db", "none.csv", "--skip-bad")
     assert "none.csv has no good rows" in output and len(imports()) == 1
-    page = cli.run_json("import", "ward.db", "none.csv", "--skip-bad")
-    assert page["imported"] == 0 and page["bad_count"] == 1 and not page["changed"]
+    document = cli.run_json("import", "ward.db", "none.csv", "--skip-bad")
+    assert document["imported"] == 0 and document["bad_count"] == 1 and not document["changed"]
 
 
 def test_new_imports_records(cli):
@@ -238,8 +238,8 @@ def test_new_imports_records(cli):
         "new", "ward.db", "ward.toml", "--data", "past.csv"
     )
     assert imports()[0]["source"] == "past.csv"
-    page = cli.run_json("new", "ward.db", "ward.toml", "--name", "two", "--data", "past.csv")
-    assert page["imported"] == 3 and page["head"].startswith("2:")
+    document = cli.run_json("new", "ward.db", "ward.toml", "--name", "two", "--data", "past.csv")
+    assert document["imported"] == 3 and document["head"].startswith("2:")
 
 
 def test_new_with_bad_rows_creates_nothing(cli):
@@ -253,8 +253,8 @@ def test_new_with_bad_rows_creates_nothing(cli):
     assert cli.run(*new).exit_code == 2
     with Experiment.open("ward.db") as experiment:
         assert experiment.name == "task1" and not experiment.is_one_of_many
-    page = cli.run_json(*new, "--skip-bad")
-    assert page["imported"] == 3 and page["bad_count"] == 3
+    document = cli.run_json(*new, "--skip-bad")
+    assert document["imported"] == 3 and document["bad_count"] == 3
     output = cli.run_ok(*new, "--skip-bad", "--name", "again")
     assert "3 records to start with\n\n3 bad rows left out\n" in output
 

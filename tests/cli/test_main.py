@@ -61,9 +61,9 @@ def test_names_that_look_like_markup_are_printed_as_they_are(cli):
 
 def test_json_errors_have_a_code_and_the_message(cli):
     result = cli.run("ask", "away.db", "--json")
-    page = json.loads(result.stdout)
-    assert result.exit_code == 2 and page["code"] == "not-found"
-    assert result.stderr == f"Error: {page['error']}\n"
+    document = json.loads(result.stdout)
+    assert result.exit_code == 2 and document["code"] == "not-found"
+    assert result.stderr == f"Error: {document['error']}\n"
     assert cli.error_code("tell", "away.db", "first", "Recovery=1") == "invalid-number"
 
 

@@ -70,14 +70,14 @@ def test_status_shows_arms_counts_and_uncertainty(ward):
 
 
 def test_status_prints_json(ward):
-    page = ward.run_json("status", "ward.db", "--tolerance", "9")
-    assert page["name"] == "ward" and page["policy"] == "ts" and page["stop"] is True
-    assert page["decisions"]["restricted"] == 1 and page["alarms"] == []
-    assert [context["context"] for context in page["contexts"]] == [{"Age": "0"}, {"Age": "1"}]
+    document = ward.run_json("status", "ward.db", "--tolerance", "9")
+    assert document["name"] == "ward" and document["policy"] == "ts" and document["stop"] is True
+    assert document["decisions"]["restricted"] == 1 and document["alarms"] == []
+    assert [context["context"] for context in document["contexts"]] == [{"Age": "0"}, {"Age": "1"}]
     with Experiment.open("ward.db") as experiment:
         status = experiment.status()
-    assert page["expected_regret_of_stopping"] == status.stopping
-    arms = page["contexts"][1]["arms"]
+    assert document["expected_regret_of_stopping"] == status.stopping
+    arms = document["contexts"][1]["arms"]
     assert [arm["arm"] for arm in arms] == [str(arm) for arm in status.problem.arms]
     assert sum(arm["best"] for arm in arms) == pytest.approx(1)
     assert [arm["plays"] for arm in arms] == status.contexts[1].plays.tolist()
@@ -98,17 +98,17 @@ def test_status_names_all_arms_that_tie(cli):
 def test_status_shows_the_value_of_more_rounds(ward):
     output = ward.run_text("status", "ward.db", "--rounds", "100")
     assert "100 more rounds are expected to gain " in output
-    page = ward.run_json("status", "ward.db", "--rounds", "100")["continuing"]
+    document = ward.run_json("status", "ward.db", "--rounds", "100")["continuing"]
     with Experiment.open("ward.db") as experiment:
-        assert page == experiment.value_of_continuing(100).as_dict()
+        assert document == experiment.value_of_continuing(100).as_dict()
     assert "continuing" not in ward.run_json("status", "ward.db")
     assert ward.error_code("status", "ward.db", "--rounds", "9999999") == "invalid-number"
 
 
 def test_status_may_be_limited_to_one_context(ward):
-    page = ward.run_json("status", "ward.db", "-c", "Age=1", "--no-evidence")
-    assert [context["context"] for context in page["contexts"]] == [{"Age": "1"}]
-    assert page["alarms"] is None and page["notes"] == [] and "advice" not in page
+    document = ward.run_json("status", "ward.db", "-c", "Age=1", "--no-evidence")
+    assert [context["context"] for context in document["contexts"]] == [{"Age": "1"}]
+    assert document["alarms"] is None and document["notes"] == [] and "advice" not in document
 
 
 def test_status_draws_a_figure(ward):
@@ -132,9 +132,9 @@ def test_explain_shows_reason_and_figures_of_a_decision(ward):
     ):
         assert part in output, part
     assert (ward.folder / "then.png").exists()
-    page = ward.run_json("explain", "ward.db", "11")
-    assert page["id"] == 11 and page["known"]["records"] == 10
-    assert [arm["allowed"] for arm in page["arms"]].count(False) == 1
+    document = ward.run_json("explain", "ward.db", "11")
+    assert document["id"] == 11 and document["known"]["records"] == 10
+    assert [arm["allowed"] for arm in document["arms"]].count(False) == 1
 
 
 def test_explain_shows_the_figures_of_index_policies(cli):
@@ -159,31 +159,33 @@ def test_evaluate_estimates_the_rewards_of_another_policy(ward):
     # With few decisions the uncertainty comes first, then the estimate.
     assert output.index("% interval") < output.index("estimate")
     assert output.index("The decisions tell little about") < output.index("would have had a mean")
-    page = ward.run_json("evaluate", "ward.db", "ids", "--option", "samples=50", "--level", "0.8")
-    assert page["decisions"] == 10 and page["level"] == 0.8
-    assert page["left_out"] == {"pending": 1, "withdrawn": 1}
-    assert page["dr"]["low"] <= page["dr"]["high"]
+    document = ward.run_json(
+        "evaluate", "ward.db", "ids", "--option", "samples=50", "--level", "0.8"
+    )
+    assert document["decisions"] == 10 and document["level"] == 0.8
+    assert document["left_out"] == {"pending": 1, "withdrawn": 1}
+    assert document["dr"]["low"] <= document["dr"]["high"]
     assert ward.run_json("evaluate", "ward.db", "do(Dose=low)")["target"] == "do(Dose=low)"
     words = ("evaluate", "ward.db", "ids", "--option", "sample=5")
     assert ward.error_code(*words) == "unknown-option"
 
 
 def test_audit_reports_an_intact_journal(ward):
-    page = ward.run_json("audit", "ward.db")
-    assert page["ok"] is True and page["finding"] is None
-    assert page["events"] == 24 and page["head"].startswith("24:")
-    again = ward.run_json("audit", "ward.db", "--head", page["head"])
+    document = ward.run_json("audit", "ward.db")
+    assert document["ok"] is True and document["finding"] is None
+    assert document["events"] == 24 and document["head"].startswith("24:")
+    again = ward.run_json("audit", "ward.db", "--head", document["head"])
     assert again["ok"] and again["notes"] == []
     output = ward.run_text("audit", "ward.db")
-    assert output.startswith("The journal is intact: 24 events") and page["head"] in output
+    assert output.startswith("The journal is intact: 24 events") and document["head"] in output
     assert "without a head that was kept elsewhere, events cut off" in output
 
 
 def failed_audit(cli, *options):
     result = cli.run("audit", "ward.db", "--json", *options)
-    page = json.loads(result.stdout)
-    assert result.exit_code == 1 and result.stderr == "" and page["ok"] is False
-    return page["finding"]
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1 and result.stderr == "" and document["ok"] is False
+    return document["finding"]
 
 
 def test_audit_names_an_event_that_was_changed(ward):

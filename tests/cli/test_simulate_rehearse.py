@@ -19,10 +19,10 @@ def test_rehearse_prints_a_row_per_look(cli):
 
 def test_rehearse_prints_json(cli):
     options = ("--delay", "2", "--policy", "ts", "--option", "prior=2")
-    page = cli.run_json(*REHEARSE, *options)
-    assert page["policy"] == "ts" and page["delay"] == 2 and page["prior"] == 2
-    assert [look["round"] for look in page["looks"]] == [0, 2, 4, 6]
-    assert page["rounds_until_stop"].keys() >= {"median", "low", "high", "share_never"}
+    document = cli.run_json(*REHEARSE, *options)
+    assert document["policy"] == "ts" and document["delay"] == 2 and document["prior"] == 2
+    assert [look["round"] for look in document["looks"]] == [0, 2, 4, 6]
+    assert document["rounds_until_stop"].keys() >= {"median", "low", "high", "share_never"}
 
 
 def test_the_default_tolerance_is_a_hundredth_of_the_range_of_rewards(cli):
@@ -60,6 +60,6 @@ def test_a_table_that_is_too_wide_is_split_between_columns(cli, monkeypatch, wid
 
 def test_rehearse_draws_a_figure_and_reads_a_prior_file(cli):
     cli.write("prior.toml", "Y = [1.0, 2.0]\n")
-    page = cli.run_json(*REHEARSE, "--prior", "prior.toml", "--figure", "r.svg")
-    assert page["prior"] == {"Y": [1.0, 2.0]}
+    document = cli.run_json(*REHEARSE, "--prior", "prior.toml", "--figure", "r.svg")
+    assert document["prior"] == {"Y": [1.0, 2.0]}
     assert (cli.folder / "r.svg").read_text().startswith("<?xml")

@@ -42,7 +42,7 @@ def test_means_regrets_and_optimal_map_equal_brute_force(world_of):
                 with raises_code("invalid-context", "probability 0"):
                     world.means(labelled)
             continue
-        truth = np.array([mean_reward(problem, seen) for _, seen in results])
+        truth = np.array([mean_reward(problem, context_labels) for _, context_labels in results])
         np.testing.assert_allclose(world.means(labelled), truth, rtol=0, atol=1e-12)
         best = world.optimal_map()[labels]
         assert truth[problem.arms.index(best)] == pytest.approx(truth.max(), abs=1e-12)
@@ -169,13 +169,13 @@ def test_a_long_chain_of_hidden_causes_is_feasible():
     rng = np.random.default_rng(0)
     cpts = {v: rng.dirichlet([1, 1], size=(2,) * len(dag.parents(v))) for v in dag}
     world = Environment(problem, cpts, dag)
-    seen = world.draw_context(rng)
+    context_labels = world.draw_context(rng)
     forward = cpts["H00"]
     for i in range(29):  # the forward algorithm of a hidden Markov model
-        forward = forward * cpts[f"C{i:02}"][:, int(seen[f"C{i:02}"])]
+        forward = forward * cpts[f"C{i:02}"][:, int(context_labels[f"C{i:02}"])]
         forward = forward / forward.sum() @ cpts[f"H{i + 1:02}"]
     truth = [forward @ cpts["Y"][:, x, 1] for x in (0, 1)]
-    np.testing.assert_allclose(world.means(seen), truth, atol=1e-12)
+    np.testing.assert_allclose(world.means(context_labels), truth, atol=1e-12)
 
 
 def test_the_front_door_world_has_its_known_means():

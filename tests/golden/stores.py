@@ -89,8 +89,8 @@ def _run(experiment, rng, plan):
     _tell(experiment, experiment.ask(contexts[1], forbid=[problem.arms[0]]), rng)
     other = next(arm for arm in problem.arms if arm != problem.arms[-1])
     unrelated = experiment.ask(contexts[0])
-    seen = {problem.reward: 1} if problem.reward not in other else {}
-    experiment.tell(unrelated.id, seen, played=other, unrelated=True)
+    outcome = {problem.reward: 1} if problem.reward not in other else {}
+    experiment.tell(unrelated.id, outcome, played=other, unrelated=True)
     experiment.ask(contexts[1])  # stays pending
     if experiment.name in ("ids", "best", "ts"):
         problem_again = plan[0]()

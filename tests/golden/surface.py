@@ -67,14 +67,14 @@ def members(name, cls):
 def signature(value):
     """Return the signature of a callable as text, without annotations."""
     try:
-        found = inspect.signature(value)
+        original = inspect.signature(value)
     except (TypeError, ValueError):
         return "?"
     parameters = [
         each.replace(annotation=each.empty, default=_default(each.default))
-        for each in found.parameters.values()
+        for each in original.parameters.values()
     ]
-    return str(found.replace(parameters=parameters, return_annotation=found.empty))
+    return str(original.replace(parameters=parameters, return_annotation=original.empty))
 
 
 class _Text(str):

@@ -25,15 +25,15 @@ def test_weights_have_the_least_variance(seed, size):
     rng = np.random.default_rng(seed)
     covariance = random_covariance(rng, size)
     weights, scale = np.empty(size), 1e-12 * np.trace(covariance)
-    found = least_variance_weights(covariance, weights)
+    variance = least_variance_weights(covariance, weights)
     assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
-    assert found == pytest.approx(float(weights @ covariance @ weights), rel=1e-9, abs=scale)
+    assert variance == pytest.approx(float(weights @ covariance @ weights), rel=1e-9, abs=scale)
     alternatives = np.vstack([np.eye(size), rng.dirichlet(np.full(size, 0.5), size=300)])
     least = np.einsum("ki,ij,kj->k", alternatives, covariance, alternatives).min()
-    assert found <= least + 10 * scale
+    assert variance <= least + 10 * scale
     # Optimality: no weight can move to an estimator with a smaller slope.
     slopes = covariance @ weights
-    assert (slopes >= found - 1000 * scale).all()
+    assert (slopes >= variance - 1000 * scale).all()
 
 
 def test_weights_equal_those_of_a_general_solver():
@@ -43,7 +43,7 @@ def test_weights_equal_those_of_a_general_solver():
         basis = rng.normal(size=(size + 3, size))
         covariance = basis.T @ basis
         weights = np.empty(size)
-        found = least_variance_weights(covariance, weights)
+        variance = least_variance_weights(covariance, weights)
         solved = minimize(
             lambda w, c=covariance: w @ c @ w,
             np.full(size, 1 / size),
@@ -53,7 +53,7 @@ def test_weights_equal_those_of_a_general_solver():
             method="SLSQP",
             options={"ftol": 1e-14, "maxiter": 1000},
         )
-        assert found == pytest.approx(solved.fun, rel=1e-6)
+        assert variance == pytest.approx(solved.fun, rel=1e-6)
         np.testing.assert_allclose(weights, solved.x, atol=1e-4)
 
 
@@ -76,9 +76,14 @@ def least_variance(covariance):
     return least_variance_weights(covariance, weights)
 
 
-def test_undefined_and_constant_estimators_get_no_weight():
+def two_estimators():
+    """Return estimators of one arm that differ, the data first."""
     rng = np.random.default_rng(0)
-    first, second = 0.5 + 0.01 * rng.normal(size=101), 0.4 + 0.02 * rng.normal(size=101)
+    return 0.5 + 0.01 * rng.normal(size=101), 0.4 + 0.02 * rng.normal(size=101)
+
+
+def test_two_estimators_are_pooled_by_their_covariance():
+    first, second = two_estimators()
     covariance = np.cov(first[1:], second[1:])
     best = np.linalg.solve(covariance, np.ones(2))
     best /= best.sum()
@@ -86,20 +91,27 @@ def test_undefined_and_constant_estimators_get_no_weight():
     np.testing.assert_allclose(weights, best, rtol=1e-6)
     assert mean == pytest.approx(best @ [first[0], second[0]])
     assert variance == pytest.approx(best @ covariance @ best)
-    # undefined on the data; on more than a tenth of the resamples; on a tenth
+
+
+def test_an_estimator_that_is_undefined_on_the_data_gets_no_weight():
+    first, second = two_estimators()
     assert combined([first, second], [(0, 0)])[2].tolist() == [0, 1]
+    assert np.isnan(combined([first], [(0, 0)])[0])
+
+
+def test_an_estimator_may_be_undefined_on_a_tenth_of_the_resamples():
+    first, second = two_estimators()
     assert combined([first, second], [(0, lane) for lane in range(1, 12)])[2].tolist() == [0, 1]
     lanes = list(range(1, 11))
-    partly = combined([first, second], [(0, lane) for lane in lanes])
-    np.testing.assert_allclose(
-        partly[1],
-        least_variance(np.cov(np.delete(first, [0, *lanes]), np.delete(second, [0, *lanes]))),
-    )
-    # one that never varies, alone and beside another; nothing at all
-    constant = np.full(101, 0.3)
+    variance = combined([first, second], [(0, lane) for lane in lanes])[1]
+    samples = np.delete(first, [0, *lanes]), np.delete(second, [0, *lanes])
+    np.testing.assert_allclose(variance, least_variance(np.cov(*samples)))
+
+
+def test_a_constant_estimator_gets_no_weight_unless_it_is_alone():
+    constant, second = np.full(101, 0.3), two_estimators()[1]
     assert combined([constant, second])[2].tolist() == [0, 1]
     assert combined([constant])[:2] == (0.3, 0.0)
-    assert np.isnan(combined([first], [(0, 0)])[0])
 
 
 def test_few_resamples_limit_the_number_of_estimators():

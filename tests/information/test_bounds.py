@@ -16,12 +16,21 @@ from dowise.information.bounds import (
 )
 
 
-def test_relations_between_the_bounds():
+def test_corollaries_are_theorems_at_their_largest_ratio():
     assert theorem_1(np.sqrt(3 / 2), np.log(3), 100) == pytest.approx(corollary_1(3, 1, 100))
     assert theorem_2(3, 0.9, 100, [0.0] * 100) == pytest.approx(corollary_2(3, 0.9, 100))
+
+
+def test_theorem_2_increases_with_gamma():
     assert theorem_2(3, 0.9, 100, [0.1] * 100) > corollary_2(3, 0.9, 100)
     assert theorem_2(3, 0.9, 2, [0.1, np.inf]) == np.inf == theorem_2(3, 0.0, 1, [np.inf])
+
+
+def test_an_entropy_below_0_by_rounding_counts_as_0():
     assert corollary_2(3, -1e-17, 5) == 0
+
+
+def test_a_number_of_arms_below_1_is_refused():
     with raises_code("invalid-number", "arms=0"):
         corollary_1(0, 1, 1)
 
@@ -86,19 +95,25 @@ def test_gamma_falls_with_samples_but_not_to_0():
     assert bracket(10**8, 1e-9)[0] >= bracket(10**8, 1e-2)[0]
 
 
-def test_map_entropy():
+def test_map_entropy_of_certain_and_uniform_counts():
     assert map_entropy([100, 0])[0] == 0
     uniform, error = map_entropy([1000] * 4)
     assert uniform == pytest.approx(np.log(4) + 3 / 8000)
     assert error == pytest.approx(0, abs=1e-9)
+
+
+def test_map_entropy_corrects_the_bias_of_the_plug_in_estimate():
+    """The plug-in estimate has a bias of about 3/80 = .0375; the correction removes most of it."""
     rng = np.random.default_rng(0)
     p = np.array([0.5, 0.3, 0.15, 0.05])
     truth = -(p * np.log(p)).sum()
     counts = rng.multinomial(40, p, size=4000)
     corrected = np.array([map_entropy(c)[0] for c in counts])
     plain = corrected - (np.count_nonzero(counts, axis=1) - 1) / 80
-    # The plug-in estimate has a bias of about 3/80 = .0375; the correction removes most of it.
     assert abs(corrected.mean() - truth) < 0.3 * abs(plain.mean() - truth)
-    for bad in ([], [-1, 2], [0, 0], [np.nan]):
-        with raises_code("invalid-number", "counts="):
-            map_entropy(bad)
+
+
+@pytest.mark.parametrize("counts", [[], [-1, 2], [0, 0], [np.nan]])
+def test_map_entropy_refuses_invalid_counts(counts):
+    with raises_code("invalid-number", "counts="):
+        map_entropy(counts)

@@ -64,8 +64,8 @@ def test_continuous_columns_need_domains():
     measured = CausalModel(data, treatment="Drug", outcome="Cure", graph=GRAPH)
     with raises_code("too-large", "Cure", "200", "pandas.cut"):
         problem_from_dowhy(measured)
-    given = problem_from_dowhy(measured, domains={"Cure": ["bad", "good"]})
-    assert given.domains["Cure"] == ("bad", "good")
+    problem = problem_from_dowhy(measured, domains={"Cure": ["bad", "good"]})
+    assert problem.domains["Cure"] == ("bad", "good")
 
 
 @pytest.mark.parametrize("text", ["X -> Y; X <-> Y", "Z ?-> X -> Y; Z <-> Y!; X <?> Y; W"])

@@ -168,8 +168,8 @@ def test_only_records_of_decisions_count_as_rounds():
     records = []
     for number in [*range(20), *[None] * 5]:
         arm = problem.arms[rng.integers(len(problem.arms))]
-        seen = {name: str(rng.integers(2)) for name in problem.graph}
-        records.append(problem.record(arm, seen | dict(arm), number))
+        outcome = {name: str(rng.integers(2)) for name in problem.graph}
+        records.append(problem.record(arm, outcome | dict(arm), number))
     policy = learn_all(make_policy("commit-kg", problem), records)
     assert policy.rounds == 20 and sum(policy.visits.values()) == 25
     policy.retract(records[3])

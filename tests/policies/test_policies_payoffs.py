@@ -39,14 +39,14 @@ VARIANTS = [
 def decisions(name, problem, options, rounds):
     """Return the decisions of a policy in a world that is the same for similar problems."""
     policy, world = make_policy(name, problem, **options), make_environment(problem, 3)
-    rng, taken = np.random.default_rng(0), []
+    rng, choices = np.random.default_rng(0), []
     for t in range(rounds):
         context = world.draw_context(rng)
         decision = policy.decide(context, t)
         policy.observe(decision.arm, world.play(decision.arm, context, rng))
         chances = [] if decision.probabilities is None else decision.probabilities.round(9)
-        taken.append((str(decision.arm), *chances))
-    return taken
+        choices.append((str(decision.arm), *chances))
+    return choices
 
 
 # -- rewards to minimise ------------------------------------------------------------------------
@@ -59,12 +59,12 @@ def test_policies_decide_as_in_the_mirrored_problem(name, options):
     is_planned = name == "bayes-optimal"
     down, up = mirrored_pairs(THREE) if is_planned else mirrored_problems(THREE, costs={"X": 4})
     rounds = 9 if is_planned else 60
-    taken = decisions(name, down, options, rounds)
-    assert taken == decisions(name, up, options, rounds)
+    choices = decisions(name, down, options, rounds)
+    assert choices == decisions(name, up, options, rounds)
     maximised = Problem(
         down.graph, "Y", down.context, down.non_manipulable, reward_values=THREE, arms="all"
     )
-    assert name == "random" or taken != decisions(name, maximised, options, rounds)
+    assert name == "random" or choices != decisions(name, maximised, options, rounds)
 
 
 @pytest.mark.parametrize("worth", [TWO, THREE], ids=["two", "three"])

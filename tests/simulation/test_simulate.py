@@ -59,8 +59,8 @@ def test_bits_do_not_depend_on_workers_or_other_policies(tmp_path):
 def test_every_keeps_multiples_and_the_last_round():
     frame, thinned = run().frame(), run(every=15).frame()
     assert sorted(set(thinned["round"])) == [15, 30, 40]
-    kept = frame[frame["round"].isin([15, 30, 40])]
-    np.testing.assert_array_equal(kept["regret"], thinned["regret"])
+    selected = frame[frame["round"].isin([15, 30, 40])]
+    np.testing.assert_array_equal(selected["regret"], thinned["regret"])
 
 
 @pytest.mark.slow

@@ -170,7 +170,12 @@ def test_system_exit_of_a_world_is_an_error():
         def play(self, *_arguments):
             raise SystemExit(0)
 
-    with pytest.raises(UserCodeError, match=r"ts on task1, trial 0: SystemExit: 0 \(.*, line \d+"):
+    with raises_code(
+        "user-code-failed",
+        "ts on task1, trial 0: SystemExit: 0 (",
+        "test_simulate_worlds.py, line ",
+        error=UserCodeError,
+    ):
         simulate([ExitingWorld(make_environment("task1", 1))], ["ts"], **QUICK)
 
 

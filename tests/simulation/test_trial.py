@@ -164,12 +164,12 @@ def test_collector_keeps_cumulative_regrets_and_arms(every, expected):
         arms, (regrets, gaps) = rng.integers(0, len(problem.arms), 40), rng.random((2, 40))
         trials.append(Trial(problem, arms, regrets, gaps if expected else None))
         collector.add(trials[-1])
-    result, kept = collector.result(), rounds - 1
+    result, positions = collector.result(), rounds - 1
     for i, trial in enumerate(trials):
-        np.testing.assert_array_equal(result.regrets[i], trial.regrets.cumsum()[kept])
+        np.testing.assert_array_equal(result.regrets[i], trial.regrets.cumsum()[positions])
         names = [result.arms.distinct[number] for number in result.arms.codes[i]]
-        assert names == [str(trial.problem.arms[position]) for position in trial.arms[kept]]
+        assert names == [str(trial.problem.arms[position]) for position in trial.arms[positions]]
         if expected:
-            np.testing.assert_array_equal(result.expected[i], trial.expected.cumsum()[kept])
+            np.testing.assert_array_equal(result.expected[i], trial.expected.cumsum()[positions])
     assert (result.expected is not None) is expected
     assert len({*result.arms.distinct}) == len(result.arms.distinct)

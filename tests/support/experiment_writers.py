@@ -26,12 +26,12 @@ def start(store, name, seed, log, count=None):
 
 def acknowledged(log):
     """Return the arms and the rewards that a log has, by decision."""
-    asked, told = {}, {}
+    arms, rewards = {}, {}
     lines = Path(log).read_text("utf-8").split("\n") if Path(log).exists() else []
     for line in lines[:-1]:  # the last one has no line end, or is empty
         verb, number, text = line.split(" ", 2)
-        (asked if verb == "asked" else told)[int(number)] = text
-    return asked, told
+        (arms if verb == "asked" else rewards)[int(number)] = text
+    return arms, rewards
 
 
 def main(store, name, seed, log, count=None):

@@ -61,9 +61,9 @@ def play(store):
             values["Recovery"] = str(int(rng.random() < chance))
             if "Dose" not in dict(decision.arm):
                 values["Dose"] = dose
-            told = {name: values[name] for name in PENDING.get(number, values)}
-            if told:
-                experiment.tell(decision.id, told)
+            outcome = {name: values[name] for name in PENDING.get(number, values)}
+            if outcome:
+                experiment.tell(decision.id, outcome)
     event_module.now = real_now
 
 
