@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from dowise import Belief, CausalGraph, Problem
-from dowise.experiment.records import digest, pack, unpack
+from dowise.experiment.record_columns import digest, pack, unpack
 from dowise.problem.tables import read_records
 
 ROWS, BAD = 1_000_000, 3_000

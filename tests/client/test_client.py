@@ -14,7 +14,7 @@ from dowise.client import client as client_module
 from dowise.client.transport import Transport
 from dowise.errors import DowiseWarning
 from dowise.experiment.event import WITHHELD
-from dowise.experiment.records import BadRowsError
+from dowise.experiment.record_import import BadRowsError
 
 pytestmark = pytest.mark.slow  # it plays every kind of experiment twice
 

@@ -9,7 +9,7 @@ from support.errors import raises_code
 import dowise
 from dowise import Experiment, load_problem
 from dowise.experiment import journal
-from dowise.experiment.records import BadRowsError
+from dowise.experiment.record_import import BadRowsError
 
 GOOD = {"C": [0, 1], "Z": [0, 1], "X1": [1, 1], "X2": [0, 1], "Y": [1, None]}
 BAD = {**GOOD, "Y": [1, 7]}

@@ -231,7 +231,7 @@ def _read_records(path: Path, problem: Problem) -> CheckedRecords:
 @contextmanager
 def _list_bad_rows(path: Path | None, as_json: bool) -> Iterator[None]:
     """List the bad rows in an error about them."""
-    from dowise.experiment.records import BadRowsError
+    from dowise.experiment.record_import import BadRowsError
 
     try:
         yield

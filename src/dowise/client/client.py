@@ -33,8 +33,8 @@ from dowise.experiment.event import Event, Head, TrackEvents
 from dowise.experiment.experiment import validate_name
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History
+from dowise.experiment.record_import import BadRowsError, as_checked_records
 from dowise.experiment.record_usage import RecordUsage
-from dowise.experiment.records import BadRowsError, as_checked_records
 from dowise.experiment.status import Status
 from dowise.experiment.wire import (
     API,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dowise._core.codec import to_json as to_json
+    from dowise.belief.belief import no_reward_note as no_reward_note
     from dowise.experiment.advice import floor_advice as floor_advice
     from dowise.experiment.advice import soft_advice as soft_advice
     from dowise.experiment.ask import LiveDecision as LiveDecision
@@ -39,10 +40,9 @@ if TYPE_CHECKING:
     from dowise.experiment.factor_tables import variable_view as variable_view
     from dowise.experiment.history import POINTS as POINTS
     from dowise.experiment.history import History as History
+    from dowise.experiment.record_import import BadRowsError as BadRowsError
+    from dowise.experiment.record_import import forbidden_note as forbidden_note
     from dowise.experiment.record_usage import RecordUsage as RecordUsage
-    from dowise.experiment.records import BadRowsError as BadRowsError
-    from dowise.experiment.records import forbidden_note as forbidden_note
-    from dowise.experiment.records import no_reward_note as no_reward_note
     from dowise.experiment.rehearsal import Rehearsal as Rehearsal
     from dowise.experiment.rehearsal import rehearse as rehearse
     from dowise.experiment.status import ArmSummary as ArmSummary
@@ -99,8 +99,8 @@ _NAMES = {
     ),
     "dowise.experiment.history": ("History", "POINTS"),
     "dowise.policies.independent_arms": ("IndependentArmsBelief",),
+    "dowise.experiment.record_import": ("BadRowsError", "forbidden_note"),
     "dowise.experiment.record_usage": ("RecordUsage",),
-    "dowise.experiment.records": ("BadRowsError", "forbidden_note", "no_reward_note"),
     "dowise.experiment.rehearsal": ("Rehearsal", "rehearse"),
     "dowise.experiment.status": (
         "ArmSummary",
@@ -130,6 +130,7 @@ _NAMES = {
         "target_from_json",
     ),
     "dowise._core.codec": ("to_json",),
+    "dowise.belief.belief": ("no_reward_note",),
     "dowise.testing": ("check_storage",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

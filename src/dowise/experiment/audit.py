@@ -22,7 +22,7 @@ from dowise._core.document import BulletList, Document, Documented, Paragraph, p
 from dowise.errors import DowiseError
 from dowise.experiment.ask import AskRequest, decide
 from dowise.experiment.event import DamagedEventError, Event, Head, TrackEvents, build_info, tracked
-from dowise.experiment.records import read_import
+from dowise.experiment.record_columns import read_import
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage.base import Storage

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dowise.errors import import_extra
 from dowise.experiment.history import POINTS, History
-from dowise.experiment.records import write_table
+from dowise.experiment.record_export import write_table
 from dowise.plotting.figures import check_path
 from dowise.problem import Problem
 from dowise.problem.problem import ArmLike, Context
@@ -204,7 +204,7 @@ class ExperimentQueries(ABC):
 
     @abstractmethod
     def table(self) -> dict[str, list[Any]]:
-        """Return all decisions by column, as they are exported (`dowise.experiment.records`)."""
+        """Return all decisions by column, as they are exported (`record_export`)."""
 
     def frame(self) -> Any:
         """Return all decisions as a pandas DataFrame, with the columns of `table`."""

@@ -37,14 +37,14 @@ from dowise.experiment.event import (
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History
 from dowise.experiment.journal import Journal
-from dowise.experiment.record_usage import RecordUsage
-from dowise.experiment.records import (
+from dowise.experiment.record_import import (
     as_checked_records,
     check_readable,
     import_payload,
     refuse_repetition,
     warn_of_forbidden,
 )
+from dowise.experiment.record_usage import RecordUsage
 from dowise.experiment.state import FORMAT
 from dowise.experiment.status import Status
 from dowise.experiment.storage import MemoryStorage, open_storage

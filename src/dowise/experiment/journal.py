@@ -14,7 +14,7 @@ from dowise.errors import ConflictError, DowiseError, UnavailableError
 from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.event import Event, next_event, next_timestamp
 from dowise.experiment.read_model import ReadModel
-from dowise.experiment.records import read_import
+from dowise.experiment.record_columns import read_import
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.snapshots import SnapshotDraft, is_snapshot_due, restore_state
 from dowise.experiment.state import ExperimentState

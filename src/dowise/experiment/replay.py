@@ -18,7 +18,7 @@ from dowise.belief import Belief
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.config import ExperimentConfig
-from dowise.experiment.records import unpack
+from dowise.experiment.record_columns import unpack
 from dowise.experiment.state import Changes, ExperimentState
 from dowise.policies.base import (
     PAST,

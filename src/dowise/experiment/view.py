@@ -29,8 +29,8 @@ from dowise.experiment.read_model import (
     evidence_seconds,
     read_policy,
 )
+from dowise.experiment.record_export import export_table
 from dowise.experiment.record_usage import RecordUsage
-from dowise.experiment.records import export_table
 from dowise.experiment.replay import PolicyReplay, exclusion_reason
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.status import Status, summarize_contexts

@@ -23,7 +23,7 @@ from dowise.errors import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.config import PROPENSITY_SAMPLES, ExperimentConfig
 from dowise.experiment.event import Event
-from dowise.experiment.records import unpack
+from dowise.experiment.record_columns import unpack
 from dowise.experiment.replay import record_of
 from dowise.experiment.state import ExperimentState
 from dowise.policies import make_policy

@@ -1,41 +1,23 @@
-"""Records of an experiment: import, column codec, readability after a revision, export.
-
-An import is refused if a row is bad, unless bad rows are skipped explicitly, and if the same table
-was imported before.
-"""
+"""Imported records as compressed columns of codes, which a journal holds as JSON."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import warnings
 import zlib
 from base64 import b64decode, b64encode
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dowise._core.files import write_bytes
 from dowise._core.types import AnyArray, BoolArray, IntArray
-from dowise._core.validation import check_flag
-from dowise.belief.belief import no_reward_note as no_reward_note
-from dowise.belief.belief import warn_of_no_reward
-from dowise.errors import ConflictError, DowiseError, DowiseWarning, import_extra
-from dowise.experiment.case import Case
-from dowise.experiment.event import Event, as_text
-from dowise.experiment.state import ExperimentState
+from dowise.errors import DowiseError
 from dowise.experiment.storage.base import Storage
 from dowise.problem import Intervention, Problem
-from dowise.problem.arms import find_forbidden
 from dowise.problem.domains import MISSING
-from dowise.problem.problem import ArmLike
-from dowise.problem.record import RecordBatch, check_same_problem
-from dowise.problem.tables import EXPORT_COLUMNS, CheckedRecords, export_name
+from dowise.problem.record import RecordBatch
 
 FORMAT = 1
 MAX_ROWS = 100_000_000
@@ -284,236 +266,13 @@ def _to_codes(problem: Problem, name: str, column: _Column, usable: BoolArray) -
         if code is None and len(rows := np.flatnonzero(usable & (column.codes == i))):
             raise DowiseError(
                 f"{name} has no value {text!r} any more, which {len(rows):,} imported "
-                f"{'row has' if len(rows) == 1 else 'rows have'} ({_some(rows)}; counted from 0): "
-                f"keep {text!r} in the domain of {name}",
+                f"{'row has' if len(rows) == 1 else 'rows have'} ({list_some(rows)}; counted from "
+                f"0): keep {text!r} in the domain of {name}",
                 code="unknown-value",
             )
     return np.take(np.array([*codes, MISSING], dtype=np.int64), column.codes)
 
 
-def _some(numbers: Sequence[int] | IntArray) -> str:
+def list_some(numbers: Sequence[int] | IntArray) -> str:
+    """Return the first numbers as text."""
     return ", ".join(map(str, numbers[:MAX_NAMED])) + (", …" if len(numbers) > MAX_NAMED else "")
-
-
-# -- import -----------------------------------------------------------------------------------
-
-
-class BadRowsError(DowiseError):
-    """Some rows of a table are not records; `checked` describes them."""
-
-    code = "bad-rows"
-
-    def __init__(self, checked: CheckedRecords) -> None:
-        self.checked = checked
-        listed = "; ".join(map(str, checked.bad[:MAX_NAMED]))
-        if checked.bad_count > MAX_NAMED:
-            listed += f"; and {checked.bad_count - MAX_NAMED:,} more"
-        super().__init__(f"{self.summary}: {listed}. Correct them, or skip them (`skip_bad`)")
-
-    @property
-    def summary(self) -> str:
-        """Number of bad rows and of all rows, and the consequence."""
-        bad, size = self.checked.bad_count, self.checked.size
-        return f"{bad:,} of {size:,} rows can't be read, so nothing was imported"
-
-
-def import_payload(
-    checked: CheckedRecords, source: str | None, skip_bad: bool
-) -> dict[str, Any] | None:
-    """Return the payload of an `imported` event; None if the table is empty."""
-    if source is not None and not isinstance(source, str):
-        raise DowiseError(
-            f"source={source!r} must be a text: where the records are from", code="invalid-type"
-        )
-    if checked.bad_count and not check_flag("skip_bad", skip_bad):
-        raise BadRowsError(checked)
-    if not len(checked.batch):
-        return None
-    warn_of_no_reward(checked.batch, stacklevel=4)
-    columns = pack(checked.batch)
-    return {
-        "records": len(checked.batch),
-        "skipped": checked.bad_count,
-        "source": source,
-        "digest": digest(columns),
-        "columns": columns,
-    }
-
-
-def as_checked_records(problem: Problem, frame: Any, arm: ArmLike | None) -> CheckedRecords:
-    """Validate the rows of a table; `frame` may also be a result of `Problem.checked_records`."""
-    if not isinstance(frame, CheckedRecords):
-        return problem.checked_records(frame, arm)
-    if arm is not None:
-        raise DowiseError(
-            "these records were read with their arms: leave the argument arm out",
-            code="unused-option",
-        )
-    check_same_problem(frame.batch, problem)
-    return frame
-
-
-def refuse_repetition(
-    state: ExperimentState, payload: dict[str, Any], checked: CheckedRecords, again: bool
-) -> None:
-    """Raise if the same records were imported before, unless `again`."""
-    if check_flag("again", again):
-        return
-    times = {case.asked_at for case in state.cases.values() if case.asked_at}
-    if times & checked.asked_at:
-        raise ConflictError(
-            "this is an export of the same experiment, which has these records already: use "
-            "`again` to count them once more"
-        )
-    number = state.import_digests.get(payload["digest"])
-    if number is not None:
-        raise ConflictError(
-            f"these records were imported before, by event {number}: use `again` to count them "
-            "once more"
-        )
-
-
-def check_readable(
-    state: ExperimentState, problem: Problem, read_import: Callable[[int], dict[str, Any]]
-) -> None:
-    """Raise if a record has a label that the problem's domains lack.
-
-    `read_import` returns the columns of an `imported` event.
-    """
-    lost: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for case in state.cases.values():
-        for name, label in case.known.items():
-            if label is not None and label not in problem.domains.get(name, (label,)):
-                lost[name, label].append(case.id)
-    for (name, label), ids in lost.items():
-        raise DowiseError(
-            f"{name}={label} is in {len(ids)} decisions ({_some(ids)}), but the new domain of "
-            f"{name} is {', '.join(problem.domains[name])}: keep the label",
-            code="unknown-value",
-        )
-    for number in state.imports:
-        try:
-            unpack(read_import(number), problem)
-        except DowiseError as error:
-            raise DowiseError(f"the records of event {number}: {error}", code=error.code) from None
-
-
-def warn_of_forbidden(pending: Iterable[Case], problem: Problem) -> None:
-    """Warn about pending decisions on arms that are forbidden now."""
-    for note in forbidden_note(pending, problem):
-        warnings.warn(note, DowiseWarning, stacklevel=3)
-
-
-def forbidden_note(pending: Iterable[Case], problem: Problem) -> list[str]:
-    """Return a note about pending decisions on arms that are forbidden now, if there are any."""
-    ids = [case.id for case in pending if find_forbidden(case.asked, problem.forbidden) is not None]
-    if not ids:
-        return []
-    subject = "decision is" if len(ids) == 1 else "decisions are"
-    return [
-        f"{len(ids)} pending {subject} on arms that are forbidden from here on ({_some(ids)}): "
-        "withdraw what was not carried out; what was can still be told"
-    ]
-
-
-# -- export -----------------------------------------------------------------------------------
-
-
-def export_table(state: ExperimentState, asked: Iterable[Event]) -> dict[str, list[Any]]:
-    """Return all decisions by column: texts, except `id` and `probability`; None if empty.
-
-    `arm` is the arm that was played. If it is not the one that was chosen, there is no probability.
-    `probabilities` has those of all arms, `allowed` the arms to choose from if some were not
-    allowed, both as JSON. There is a column for each variable of the problem, and for each earlier
-    variable that has values.
-    """
-    variables = state.config.problem.graph.variables
-    recorded = {name for case in state.cases.values() for name in case.known}
-    names = [*variables, *sorted(recorded.difference(variables))]
-    table: dict[str, list[Any]] = {name: [] for name in EXPORT_COLUMNS}
-    table |= {export_name(name): [] for name in names}
-    by_id = {event.payload["decision"]: event for event in asked if not event.is_erased}
-    for case in state.cases.values():
-        known = case.known
-        row: dict[str, Any] = {"id": case.id, "status": case.status}
-        event = by_id.get(case.id)
-        if event is not None and case.status != "erased":
-            row |= {"asked_at": case.asked_at, "arm": str(case.arm), **_probabilities(state, event)}
-            if case.played is not None:
-                row["probability"] = None
-        for column in EXPORT_COLUMNS:
-            table[column].append(row.get(column))
-        for name in names:
-            table[export_name(name)].append(known.get(name))
-    return table
-
-
-def write_table(table: dict[str, list[Any]], path: str | Path) -> int:
-    """Write the table to a .csv or .parquet file, and return the number of rows."""
-    suffix = Path(path).suffix.lower()
-    if suffix in (".parquet", ".pq"):
-        content = _to_parquet(table)
-    elif suffix == ".csv":
-        content = _to_csv(table)
-    else:
-        raise DowiseError(
-            f"{path}: the name must end in .csv or .parquet", code="unsupported-format"
-        )
-    _check_overwrite(Path(path), suffix == ".csv")
-    write_bytes(path, content)
-    return len(table["id"])
-
-
-def _check_overwrite(path: Path, is_csv: bool) -> None:
-    """Raise if something other than an earlier export would be overwritten."""
-    if not path.is_file() or not path.stat().st_size:
-        return
-    if is_csv:
-        with path.open("rb") as file:
-            columns = file.readline(1000).decode(errors="replace").split(",")
-    else:
-        parquet = import_extra("pyarrow.parquet", "simulate", "writing Parquet")
-        try:
-            columns = parquet.read_schema(path).names
-        except (OSError, ValueError):
-            columns = []
-    if columns[: len(EXPORT_COLUMNS)] != list(EXPORT_COLUMNS):
-        raise DowiseError(
-            f"{path} exists and is not an export of an experiment: choose another file, or remove "
-            "that one first",
-            code="conflict",
-        )
-
-
-def _probabilities(state: ExperimentState, event: Event) -> dict[str, Any]:
-    payload, problem = event.payload, state.config_at(event.number).problem
-    texts = [str(arm) for arm in problem.arms]
-    probabilities = payload["probabilities"]
-    row: dict[str, Any] = {}
-    if probabilities is not None:
-        row["probabilities"] = as_text(dict(zip(texts, probabilities, strict=True)))
-        row["probability"] = probabilities[problem.arm_index(payload["arm"])]
-    if payload["allowed"] is not None:
-        row["allowed"] = as_text([texts[i] for i in payload["allowed"]])
-    return row
-
-
-def _to_csv(table: dict[str, list[Any]]) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table)
-    writer.writerows(zip(*table.values(), strict=True))  # which writes None as an empty field
-    return text.getvalue().encode()
-
-
-def _to_parquet(table: dict[str, list[Any]]) -> bytes:
-    pyarrow = import_extra("pyarrow", "simulate", "writing Parquet")
-    parquet = import_extra("pyarrow.parquet", "simulate", "writing Parquet")
-    types = {"id": pyarrow.int64(), "probability": pyarrow.float64()}
-    columns = {
-        name: pyarrow.array(values, type=types.get(name, pyarrow.string()))
-        for name, values in table.items()
-    }
-    sink = io.BytesIO()
-    parquet.write_table(pyarrow.table(columns), sink)
-    return sink.getvalue()

@@ -12,7 +12,7 @@ from support.errors import raises_code
 from support.strategies import cases, examples
 
 from dowise import Belief, CausalGraph, DowiseError, Problem
-from dowise.experiment.records import MAX_ROWS, digest, pack, unpack
+from dowise.experiment.record_columns import MAX_ROWS, digest, pack, unpack
 from dowise.problem.record import RecordBatch
 
 GRAPH = CausalGraph.parse("Age -> Dose -> Recovery; Diet -> Recovery")
@@ -260,6 +260,6 @@ def test_columns_are_small():
 
 
 def test_too_many_records_are_refused(monkeypatch):
-    monkeypatch.setattr("dowise.experiment.records.MAX_ROWS", 4)
+    monkeypatch.setattr("dowise.experiment.record_columns.MAX_ROWS", 4)
     with raises_code("too-large"):
         pack(WARD.records(TABLE))

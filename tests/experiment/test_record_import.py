@@ -4,7 +4,7 @@ import pytest
 from support.errors import raises_code
 from support.experiments import new_experiment, play_experiment
 
-from dowise.experiment.records import BadRowsError
+from dowise.experiment.record_import import BadRowsError
 from dowise.problem.tables import read_records
 
 
