@@ -9,7 +9,8 @@ from support.errors import raises_code
 
 from dowise import CausalGraph, Problem, load_problem, make_policy
 from dowise.policies import BayesianPolicy, Decision, Policy, policy_names
-from dowise.policies.base import add_floor, one_hot
+from dowise.policies.base import one_hot
+from dowise.policies.floor import add_floor
 from dowise.simulation import simulate
 from dowise.simulation.spec import policy_specs
 

@@ -18,8 +18,9 @@ from dowise.policies import (
     allowed_arms,
     policy_names,
 )
-from dowise.policies.base import RecordMask, RecordRequirements, one_hot
+from dowise.policies.base import one_hot
 from dowise.policies.decision import DecisionTrace
+from dowise.policies.requirements import RecordMask, RecordRequirements
 
 IN_CONTEXT = Problem(CausalGraph.parse("C -> X -> Y; C -> Y"), "Y", context="C")
 TASKS = ("task1", "task2")

@@ -20,9 +20,10 @@ from dowise.experiment.counters import DecisionCounters, Totals
 from dowise.experiment.replay import PolicyReplay
 from dowise.experiment.state import Changes, ExperimentState
 from dowise.model.missing_edges import count_alternatives
-from dowise.policies.base import MinimalPolicy, Numbers
+from dowise.policies.base import MinimalPolicy
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.independent_arms import IndependentArmsBelief
+from dowise.policies.requirements import Numbers
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
 from dowise.problem import Intervention, Problem, Record
 from dowise.problem.prior import plain_prior

@@ -20,15 +20,10 @@ from dowise.experiment.case import Case
 from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.record_columns import unpack
 from dowise.experiment.state import Changes, ExperimentState
-from dowise.policies.base import (
-    PAST,
-    MinimalPolicy,
-    Numbers,
-    Policy,
-    RecordMask,
-)
+from dowise.policies.base import PAST, MinimalPolicy, Policy
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import Decision
+from dowise.policies.requirements import Numbers, RecordMask
 from dowise.problem import Intervention, Record
 from dowise.problem.domains import MISSING
 from dowise.problem.problem import ArmLike, Context

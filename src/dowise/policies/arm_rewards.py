@@ -16,8 +16,9 @@ from dowise._core.document import format_number, pluralize
 from dowise._core.types import FloatArray, IntArray
 from dowise.errors import DowiseError
 from dowise.model import Codes
-from dowise.policies.base import Choice, Numbers, Policy, RecordRequirements, digest_of, one_hot
+from dowise.policies.base import Choice, Policy, digest_of, one_hot
 from dowise.policies.decision import HIGHEST_BOUND, DecisionTrace, not_played_reason, pending_note
+from dowise.policies.requirements import Numbers, RecordRequirements
 from dowise.problem import Intervention, Problem, Record
 from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch, equal_columns

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
@@ -23,22 +22,20 @@ import numpy as np
 
 from dowise._core.codec import to_json
 from dowise._core.rng import Random, generator
-from dowise._core.types import BoolArray, FloatArray, IntArray
+from dowise._core.types import FloatArray, IntArray
 from dowise._core.validation import check_integer
 from dowise.errors import DowiseError
 from dowise.model import Codes
 from dowise.policies.decision import Decision, DecisionTrace, floor_reason, sampled_reason
+from dowise.policies.requirements import Numbers, RecordMask, RecordRequirements
 from dowise.problem import Problem, Record
-from dowise.problem.domains import MISSING
 from dowise.problem.problem import ArmLike, Context
-from dowise.problem.record import RecordBatch, check_record, check_same_problem, without_value
+from dowise.problem.record import RecordBatch, check_record, check_same_problem
 
 if TYPE_CHECKING:
     from dowise.model.sampler import TrialScript
     from dowise.policies.baselines import BernoulliRewards
 
-Numbers = IntArray | None
-"""Numbers of the decisions that records follow, or None if there were none."""
 _COMPACT: dict[str, Any] = {"sort_keys": True, "separators": (",", ":")}
 PAST = 2**32  # numbers from here on belong to imported records, which followed no decision
 WARN_AFTER = (10, 100, 1000)  # numbers of records after which unused variables are looked for
@@ -46,121 +43,6 @@ FLOOR_SAMPLES = 1000  # posterior draws that p* is estimated from
 
 TrialLoop = Callable[["TrialScript", np.random.Generator], IntArray]
 """Compiled trial: returns the index of the arm of every round."""
-
-
-# -- requirements of records ------------------------------------------------------------------
-
-
-class RecordMask(NamedTuple):
-    """Mask of the records a policy can learn from, with reasons for the rest.
-
-    A record that is rejected for several reasons counts with the first one.
-
-    >>> usable = RecordMask.all_usable(3)
-    >>> usable.exclude(np.array([False, True, True]), "it rained")
-    >>> usable.mask.tolist(), usable.reasons
-    ([True, False, False], {'it rained': 2})
-    """
-
-    mask: BoolArray
-    """mask[i]: True if record i can be used."""
-    reasons: dict[str, int]
-    """Number of rejected records by reason."""
-
-    @classmethod
-    def all_usable(cls, size: int) -> Self:
-        """Return a mask of `size` records that can all be used."""
-        return cls(np.ones(size, dtype=bool), {})
-
-    def exclude(self, rows: BoolArray, reason: str) -> None:
-        """Exclude these records; records that were excluded before keep their reason."""
-        excluded = int(np.count_nonzero(rows & self.mask))
-        if excluded:
-            self.reasons[reason] = self.reasons.get(reason, 0) + excluded
-            self.mask[rows] = False
-
-    def exclude_row(self, row: int, reason: str) -> None:
-        """Exclude one record that was not excluded before."""
-        self.reasons[reason] = self.reasons.get(reason, 0) + 1
-        self.mask[row] = False
-
-    def check_all(self) -> None:
-        """Raise `DowiseError` unless all records can be used."""
-        if self.reasons:
-            (reason, _), *others = self.reasons.items()
-            excluded, size = int(np.count_nonzero(~self.mask)), len(self.mask)
-            more = f" (and {len(others):,} other reasons)" if others else ""
-            raise DowiseError(
-                f"{excluded:,} of {size:,} records can't be learned, so none was: {reason}{more}; "
-                "policy.usable_mask(records, numbers) tells which",
-                code="unusable-record",
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class RecordRequirements:
-    """Requirements that a record must meet so that a policy can learn from it.
-
-    Parameters
-    ----------
-    variables : sequence of int
-        Indices of the variables that must have been observed or set.
-    purpose : str
-        Reason for needing these variables, which ends the message about a missing value.
-    arm : bool
-        True if the record must follow one of the problem's arms.
-    numbered : array of bool, optional
-        For each value of the reward, True if a record with it needs the number of its decision.
-    number_purpose : str
-        Reason for needing the number.
-
-    Examples
-    --------
-    >>> from dowise.problem import load_problem
-    >>> problem = load_problem("task1")
-    >>> needs = RecordRequirements([problem.reward_position], "the policy learns from the reward")
-    >>> needs.rejection_reason(problem.record("do(X=1)", {"Z": 0}))
-    'the outcome has no value for Y: the policy learns from the reward'
-    """
-
-    variables: Iterable[int] = ()
-    purpose: str = "the policy needs it"
-    arm: bool = False
-    numbered: BoolArray | None = None
-    number_purpose: str = "the policy needs it"
-
-    def rejection_reason(self, record: Record) -> str | None:
-        """Return why a record can't be used; None if it has everything."""
-        codes, problem = record.codes, record.problem
-        for v in self.variables:
-            if codes[v] == MISSING:
-                return without_value(problem, v, self.purpose)
-        if self.arm and record.arm not in problem.arm_positions:
-            return problem.not_an_arm(record.arm)
-        if self.numbered is not None and record.number is None and self.numbered[record.reward]:
-            return self._without_number()
-        return None
-
-    def mask(self, records: RecordBatch, numbers: Numbers) -> RecordMask:
-        """Return the records that have everything, with reasons for the rest."""
-        usable, problem = RecordMask.all_usable(len(records)), records.problem
-        for v in self.variables:
-            usable.exclude(records.codes[v] == MISSING, without_value(problem, v, self.purpose))
-        if self.arm:
-            arms, kinds = records.arms()
-            for kind, arm in enumerate(arms):
-                if arm not in problem.arm_positions:
-                    usable.exclude(kinds == kind, problem.not_an_arm(arm))
-        if self.numbered is not None and numbers is None:
-            rewards = records.codes[problem.reward_position]
-            usable.exclude(self.numbered[rewards], self._without_number())
-        return usable
-
-    def _without_number(self) -> str:
-        return (
-            f"the record has no decision number: {self.number_purpose}; "
-            "problem.record(arm, outcome, number) sets it"
-        )
 
 
 # -- knowledge and choices --------------------------------------------------------------------
@@ -589,66 +471,6 @@ class Policy:
     def __repr__(self) -> str:
         floor = f" with floor={self.floor:g}" if self.floor else ""
         return f"<{type(self).__name__} on {self.problem!r}{floor}>"
-
-
-class FloorAdapter:
-    """Adapter that adds a floor to a custom policy that implements `decide`.
-
-    p* comes from the policy's belief if it has one, else from the rewards that it observes.
-    """
-
-    def __init__(self, inner: MinimalPolicy, floor: float) -> None:
-        from dowise.policies.baselines import BernoulliRewards
-        from dowise.policies.bayesian import BayesianPolicy
-
-        self.inner, self.problem, self.floor = inner, inner.problem, floor
-        self._observed = 0
-        self._rewards: BernoulliRewards | None = None
-        if isinstance(inner, BayesianPolicy):
-            self._knowledge: Any = inner.knowledge
-        else:
-            self._knowledge = self._rewards = BernoulliRewards(self.problem)
-
-    def decide(
-        self,
-        context: Context = None,
-        rng: Random | None = None,
-        allowed: Iterable[ArmLike] | None = None,
-    ) -> Decision:
-        """Decide as the policy does, or with the floor's probability by p*."""
-        problem, source = self.problem, generator(rng)
-        codes, arms = problem.context_codes(context), allowed_arms(problem, allowed)
-        names = None if allowed is None else [problem.arms[a] for a in arms.tolist()]
-        decision = self.inner.decide(context, source, names)
-        trace = DecisionTrace(decision.reason, dict(decision.figures))
-        choice = Choice(problem.arm_index(decision.arm), decision.probabilities, trace)
-        winners = self._knowledge.winners(codes, arms, FLOOR_SAMPLES, source)
-        best = pick_winner(problem, arms, winners, source)
-        arm, probabilities, trace = mix_floor(choice, best, self.floor, source)
-        return Decision(problem.arms[arm], probabilities, trace, trace, decision.context)
-
-    def observe(self, arm: ArmLike, outcome: Mapping[str, object]) -> None:
-        """Let the policy and p* learn from an outcome."""
-        self.inner.observe(arm, outcome)
-        record = self.problem.record(arm, outcome, self._observed)
-        self._observed += 1
-        if self._rewards is not None and self._rewards.can_learn(record):
-            self._rewards.learn(record)
-
-    def __repr__(self) -> str:
-        return f"<{self.inner!r} with floor={self.floor:g}>"
-
-
-def add_floor(policy: MinimalPolicy, floor: float) -> MinimalPolicy:
-    """Return a fresh policy with a floor above 0."""
-    if not isinstance(policy, Policy) or type(policy).decide is not Policy.decide:
-        return FloorAdapter(policy, floor)
-    policy.floor = floor
-    if not hasattr(policy.knowledge, "winners"):
-        from dowise.policies.baselines import BernoulliRewards
-
-        policy._floor_rewards = BernoulliRewards(policy.problem)
-    return policy
 
 
 # -- helpers of rules -------------------------------------------------------------------------

@@ -24,15 +24,9 @@ from dowise.model.draws import Draws
 from dowise.model.kernels import play_round, unrolled
 from dowise.model.sampler import TrialScript
 from dowise.policies.arm_rewards import ArmRewards, ArmRewardsPolicy, IndexPolicy, mean_rewards
-from dowise.policies.base import (
-    Choice,
-    Numbers,
-    Policy,
-    PosteriorPick,
-    TrialLoop,
-    pick_winner,
-)
+from dowise.policies.base import Choice, Policy, PosteriorPick, TrialLoop, pick_winner
 from dowise.policies.decision import DecisionTrace, sampled_reason
+from dowise.policies.requirements import Numbers
 from dowise.problem import Payoff, Problem, Record
 from dowise.problem.record import RecordBatch
 

@@ -21,16 +21,10 @@ from dowise._core.validation import check_integer
 from dowise.belief import Belief, Posterior
 from dowise.errors import DowiseError
 from dowise.model import Codes, FactorLayout, model_of
-from dowise.policies.base import (
-    Choice,
-    Numbers,
-    RecordMask,
-    RecordRequirements,
-    one_hot,
-    validate_contexts,
-)
+from dowise.policies.base import Choice, one_hot, validate_contexts
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import Decision, DecisionTrace
+from dowise.policies.requirements import Numbers, RecordMask, RecordRequirements
 from dowise.problem import Problem, Record
 from dowise.problem.prior import Prior
 from dowise.problem.problem import ArmLike, Context

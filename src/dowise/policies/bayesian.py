@@ -16,15 +16,9 @@ from dowise.belief import Belief
 from dowise.belief.predictive import draw_record
 from dowise.errors import DowiseError, DowiseWarning, type_name
 from dowise.model import Codes
-from dowise.policies.base import (
-    Numbers,
-    Policy,
-    RecordRequirements,
-    as_list,
-    digest_of,
-    validate_contexts,
-)
+from dowise.policies.base import Policy, as_list, digest_of, validate_contexts
 from dowise.policies.decision import Decision, Edges
+from dowise.policies.requirements import Numbers, RecordRequirements
 from dowise.problem import Problem, Record
 from dowise.problem.prior import Prior
 from dowise.problem.problem import ArmLike, Context

@@ -23,7 +23,7 @@ from dowise.belief import Belief, Posterior
 from dowise.model import Codes
 from dowise.model.kernels import trace_of
 from dowise.model.sampler import TrialScript
-from dowise.policies.base import PAST, Choice, Numbers, TrialLoop, digest_of, one_hot
+from dowise.policies.base import PAST, Choice, TrialLoop, digest_of, one_hot
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.commit_kg_kernels import (
     MAX_CONTEXTS,
@@ -37,6 +37,7 @@ from dowise.policies.commit_kg_kernels import (
     play_rounds,
 )
 from dowise.policies.decision import DecisionTrace
+from dowise.policies.requirements import Numbers
 from dowise.policies.trials import trial_arms
 from dowise.problem import Problem, Record
 from dowise.problem.prior import Prior

@@ -23,7 +23,7 @@ from dowise.errors import (
     suggestion,
     type_name,
 )
-from dowise.policies.base import FLOOR_SAMPLES, MinimalPolicy, add_floor
+from dowise.policies.base import FLOOR_SAMPLES, MinimalPolicy
 from dowise.problem import Problem
 from dowise.problem.prior import Prior
 
@@ -464,6 +464,8 @@ def make_with_floor(
         return factory(problem, **own_options)
     if "propensity_samples" in parameters:
         own_options.setdefault("propensity_samples", FLOOR_SAMPLES)
+    from dowise.policies.floor import add_floor
+
     return add_floor(factory(problem, **own_options), floor)
 
 

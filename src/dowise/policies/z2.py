@@ -32,16 +32,7 @@ from dowise.errors import DowiseError
 from dowise.identification.circuit import compile_estimators
 from dowise.model import Codes
 from dowise.policies.arm_rewards import UNKNOWN_MEAN, PendingPlays, PendingPlaysMixin
-from dowise.policies.base import (
-    Choice,
-    Numbers,
-    Policy,
-    PosteriorPick,
-    RecordMask,
-    RecordRequirements,
-    one_hot,
-    pick_winner,
-)
+from dowise.policies.base import Choice, Policy, PosteriorPick, one_hot, pick_winner
 from dowise.policies.baselines import bernoulli_upper_bound, exploration_level
 from dowise.policies.decision import (
     HIGHEST_BOUND,
@@ -50,6 +41,7 @@ from dowise.policies.decision import (
     pending_note,
     sampled_reason,
 )
+from dowise.policies.requirements import Numbers, RecordMask, RecordRequirements
 from dowise.problem import Problem, Record
 from dowise.problem.problem import Context
 from dowise.problem.record import RecordBatch
