@@ -1,4 +1,4 @@
-"""A browser and a server, shared by the tests of this folder.
+"""A browser and a server, shared by the tests of a module.
 
 The browser runs an event loop, which must end before other tests run one.
 """
@@ -11,13 +11,13 @@ from support.servers import running
 from dowise import Experiment
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser(request):
     with chromium(request) as program:
         yield program
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def served(browser, tmp_path_factory):  # noqa: ARG001 (without a browser the tests are skipped)
     """A server with two experiments that have decisions of every kind."""
     store = tmp_path_factory.mktemp("browsed") / "ward.db"
@@ -42,7 +42,7 @@ def open_window(browser, served):
         window.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def shared(browser, served):
     """A window of an admin for tests that change nothing."""
     window = Window(browser, served)
