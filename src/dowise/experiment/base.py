@@ -70,35 +70,128 @@ class ExperimentQueries(ABC):
 
     @abstractmethod
     def pending(self) -> tuple[Case, ...]:
-        """Return the decisions whose reward has not been told yet, oldest first."""
+        """Return the decisions whose reward has not been told yet, oldest first.
+
+        Returns
+        -------
+        tuple of Case
+            The pending decisions.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decision = experiment.ask()
+        >>> [case.id for case in experiment.pending()]
+        [1]
+        """
 
     @abstractmethod
     def records(self) -> tuple[Case, ...]:
-        """Return all decisions with the values that were told."""
+        """Return all decisions with the values that were told.
+
+        Returns
+        -------
+        tuple of Case
+            All decisions, oldest first.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> case = experiment.tell(experiment.ask().id, {"Y": 1})
+        >>> [case.values for case in experiment.records()]
+        [{'Y': '1'}]
+        """
 
     @abstractmethod
     def case(self, id: int) -> Case:  # noqa: A002 (what decisions call it)
         """Return one decision with the values that were told.
 
+        Parameters
+        ----------
+        id : int
+            Number of the decision.
+
+        Returns
+        -------
+        Case
+            The decision.
+
         Raises
         ------
         NotFoundError
             If there is no decision with this number.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decision = experiment.ask()
+        >>> experiment.case(decision.id).status
+        'pending'
         """
 
     @abstractmethod
     def decision(self, id: int) -> LiveDecision:  # noqa: A002
         """Return one decision as it was made: the arm, all probabilities, and the reason.
 
+        Parameters
+        ----------
+        id : int
+            Number of the decision.
+
+        Returns
+        -------
+        LiveDecision
+            The decision, as `ask` returned it.
+
         Raises
         ------
         NotFoundError
             If there is no decision with this number, or it was erased.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decision = experiment.ask()
+        >>> experiment.decision(decision.id).arm == decision.arm
+        True
         """
 
     @abstractmethod
     def idle(self, id: int) -> list[str]:  # noqa: A002
-        """Return a sentence for each value of a decision that does not count, with the reason."""
+        """Return a sentence for each value of a decision that does not count, with the reason.
+
+        Parameters
+        ----------
+        id : int
+            Number of the decision.
+
+        Returns
+        -------
+        list of str
+            The sentences; empty if all values count.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no decision with this number.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> case = experiment.tell(experiment.ask().id, {"Y": 1})
+        >>> experiment.idle(case.id)
+        ['Y does not count yet: it depends on X and Z, which was not told']
+        """
 
     @abstractmethod
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
@@ -112,6 +205,20 @@ class ExperimentQueries(ABC):
             Return only events with a larger number.
         upto : int, optional
             Number of the last event to return; by default the last of the journal.
+
+        Returns
+        -------
+        list of Event
+            The events, oldest first.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decision = experiment.ask()
+        >>> [event.kind for event in experiment.events()]
+        ['created', 'asked']
         """
 
     # -- results ------------------------------------------------------------------------------
@@ -131,6 +238,25 @@ class ExperimentQueries(ABC):
             unless that would take more than about a second; a note says so then.
         rounds : int, optional
             If specified, also estimate the value of this number of further rounds.
+
+        Returns
+        -------
+        Status
+            The status; `str(status)` is a readable summary.
+
+        Raises
+        ------
+        DowiseError
+            If an argument is invalid, or if the evidence is requested and can't be computed.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> status = experiment.status(evidence=False)
+        >>> status.contexts[0].mean.round(2).tolist()
+        [0.5, 0.5, 0.5]
         """
 
     @abstractmethod
@@ -146,11 +272,46 @@ class ExperimentQueries(ABC):
             Number of rounds to continue for.
         worlds : int, optional
             Number of worlds to draw; by default as many as can be drawn in a second or two.
+
+        Returns
+        -------
+        Continuing
+            The value, with its standard error and an upper bound.
+
+        Raises
+        ------
+        DowiseError
+            If an argument is invalid, or if the belief is not a posterior of the graph.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> continuing = experiment.value_of_continuing(2, worlds=4)
+        >>> continuing.rounds, continuing.worlds
+        (2, 4)
         """
 
     @abstractmethod
     def counted(self) -> RecordUsage:
-        """Return how many past records the policy learns from, and why not from the others."""
+        """Return how many past records the policy learns from, and why not from the others.
+
+        Returns
+        -------
+        RecordUsage
+            Numbers of records, and of those that are left out, by reason.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> imported = experiment.import_records({name: [0, 1, 1] for name in "XYZ"})
+        >>> usage = experiment.counted()
+        >>> usage.all, usage.used
+        (3, 3)
+        """
 
     @abstractmethod
     def history(
@@ -162,10 +323,29 @@ class ExperimentQueries(ABC):
         ----------
         context : mapping, optional
             Context to summarize; by default the four most frequent ones.
-        points : int
+        points : int, default 30
             Number of points.
         track : callable, optional
             Takes the events and their number, returns the events, and may show progress.
+
+        Returns
+        -------
+        History
+            Arrays with a row for each point.
+
+        Raises
+        ------
+        DowiseError
+            If the context or the number of points is invalid.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decision = experiment.ask()
+        >>> experiment.history(points=2).best.shape  # points, contexts, arms
+        (2, 1, 3)
         """
 
     @abstractmethod
@@ -178,6 +358,25 @@ class ExperimentQueries(ABC):
             Number of the decision.
         track : callable, optional
             As in `history`.
+
+        Returns
+        -------
+        Explanation
+            The explanation; `str(explanation)` is a readable summary.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no decision with this number, or it was erased.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> explanation = experiment.explain(experiment.ask().id)
+        >>> explanation.records, explanation.is_complete
+        (0, True)
         """
 
     @abstractmethod
@@ -200,19 +399,103 @@ class ExperimentQueries(ABC):
             Confidence level of the intervals.
         track : callable, optional
             As in `history`.
+
+        Returns
+        -------
+        Evaluation
+            Estimates with confidence intervals.
+
+        Raises
+        ------
+        DowiseError
+            If an argument is invalid, or if there is no decision to evaluate.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> case = experiment.tell(experiment.ask().id, {"Y": 1})
+        >>> evaluation = experiment.evaluate("do(X=1)")
+        >>> evaluation.decisions, evaluation.earned
+        (1, 1.0)
         """
 
     @abstractmethod
     def table(self) -> dict[str, list[Any]]:
-        """Return all decisions by column, as they are exported (`record_export`)."""
+        """Return all decisions by column, as they are exported (`record_export`).
+
+        Returns
+        -------
+        dict of str to list
+            The values of each column, a row for each decision.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> case = experiment.tell(experiment.ask().id, {"Y": 1})
+        >>> table = experiment.table()
+        >>> table["id"], table["status"], table["Y"]
+        ([1], ['done'], ['1'])
+        """
 
     def frame(self) -> Any:
-        """Return all decisions as a pandas DataFrame, with the columns of `table`."""
+        """Return all decisions as a pandas DataFrame, with the columns of `table`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The table, a row for each decision.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> case = experiment.tell(experiment.ask().id, {"Y": 1})
+        >>> experiment.frame()["status"].tolist()
+        ['done']
+        """
         pandas = import_extra("pandas", "simulate", "a table")
         return pandas.DataFrame(self.table())
 
     def export(self, path: str | Path) -> int:
-        """Write all decisions to a .csv or .parquet file, and return the number of rows."""
+        """Write all decisions to a .csv or .parquet file, and return the number of rows.
+
+        Parameters
+        ----------
+        path : str or Path
+            File name; its suffix determines the format. An earlier export is overwritten.
+
+        Returns
+        -------
+        int
+            Number of rows.
+
+        Raises
+        ------
+        DowiseError
+            If the suffix is unknown, or if the file can't be written or is not an earlier export.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decision = experiment.ask()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     experiment.export(Path(folder) / "ward.csv")
+        1
+        """
         return write_table(self.table(), path)
 
     def figure(
@@ -234,6 +517,24 @@ class ExperimentQueries(ABC):
             Negligible loss per round, drawn as a line.
         track : callable, optional
             As in `history`.
+
+        Raises
+        ------
+        DowiseError
+            If the file can't be written, or if an argument is invalid.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "ward.svg"
+        ...     experiment.figure(path)
+        ...     path.exists()
+        True
         """
         from dowise.experiment.plots import draw_status, status_chart
 
@@ -254,7 +555,17 @@ class ExperimentBase(ExperimentQueries):
 
     @abstractmethod
     def close(self) -> None:
-        """Close files and connections; later calls open them again."""
+        """Close files and connections; later calls open them again.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> experiment.close()
+        >>> experiment.ask().id
+        1
+        """
 
     @property
     @abstractmethod
@@ -632,4 +943,19 @@ class ExperimentBase(ExperimentQueries):
         -------
         Audit
             Number of verified events, and the first fault, if any.
+
+        Raises
+        ------
+        DowiseError
+            If the head is malformed.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> head = str(experiment.head)
+        >>> decision = experiment.ask()
+        >>> experiment.audit(head).ok
+        True
         """

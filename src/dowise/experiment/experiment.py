@@ -301,6 +301,14 @@ class Experiment(ExperimentBase):
         """Compile and load what asking, telling and queries need, so that no user waits for it.
 
         Plays a round in a temporary experiment with the same configuration.
+
+        Examples
+        --------
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> experiment.warm_up()
+        >>> len(experiment.records())
+        0
         """
         self._journal.compile_policy()
         config, store = self.view().config, MemoryStorage()
@@ -470,7 +478,23 @@ class Experiment(ExperimentBase):
         return self.view().belief
 
     def counts(self) -> dict[str, int]:
-        """Return the number of decisions of each kind."""
+        """Return the number of decisions of each kind.
+
+        Returns
+        -------
+        dict of str to int
+            Number of all decisions ("asked"), of those that are "pending", "done", "withdrawn" and
+            "erased", and of those that were "restricted" or "played_otherwise".
+
+        Examples
+        --------
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decision = experiment.ask()
+        >>> counts = experiment.counts()
+        >>> counts["asked"], counts["pending"], counts["done"]
+        (1, 1, 0)
+        """
         return self.view().counts()
 
     def pending(self) -> tuple[Case, ...]:
@@ -497,6 +521,14 @@ class Experiment(ExperimentBase):
         -------
         tuple of Case
             The decisions.
+
+        Examples
+        --------
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decisions = experiment.ask_many([None] * 3)
+        >>> [case.id for case in experiment.decisions(after=1, limit=1)]
+        [2]
         """
         return self.view().decisions(after, limit, status)
 
@@ -518,7 +550,35 @@ class Experiment(ExperimentBase):
         return self.view().status(context, evidence, rounds)
 
     def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
-        """Return the belief and the evidence against the graph, or why that was not computed."""
+        """Return the belief and the evidence against the graph, or why that was not computed.
+
+        Parameters
+        ----------
+        evidence : bool, optional
+            As in `status`.
+
+        Returns
+        -------
+        belief : Belief
+            A copy of the belief.
+        evidence : Evidence or None
+            The evidence; None if it was not computed.
+        note : str
+            The reason why it was not computed, or an empty string.
+
+        Raises
+        ------
+        DowiseError
+            If the evidence is requested and can't be computed.
+
+        Examples
+        --------
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> belief, evidence, note = experiment.judged(evidence=False)
+        >>> evidence, note
+        (None, '')
+        """
         return self.view().judged(evidence)
 
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:

@@ -84,11 +84,51 @@ class StateView(ExperimentQueries):
         return f"<StateView of {self.name} at {self.head}>"
 
     def is_of(self, state: ExperimentState) -> bool:
-        """Return True if this is the state of the view."""
+        """Return True if this is the state of the view.
+
+        Parameters
+        ----------
+        state : ExperimentState
+            A state of the journal.
+
+        Returns
+        -------
+        bool
+            True if the view was taken of this very state.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.state import ExperimentState
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> experiment.view().is_of(ExperimentState("ward"))
+        False
+        """
         return self._state is state
 
     def with_events(self, events: list[Event]) -> StateView:
-        """Return the same view with its last events, so that they need not be read again."""
+        """Return the same view with its last events, so that they need not be read again.
+
+        Parameters
+        ----------
+        events : list of Event
+            The last events of the journal, oldest first; those after the head are ignored.
+
+        Returns
+        -------
+        StateView
+            The view with these events.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> view = experiment.view().with_events(experiment.events())
+        >>> [event.kind for event in view.events()]
+        ['created']
+        """
         view, last = StateView(self._journal, self._state), self.head.number
         view._events = [event for event in events if event.number <= last]
         for name in ("_totals", "_learned"):
@@ -149,7 +189,24 @@ class StateView(ExperimentQueries):
     # -- decisions ----------------------------------------------------------------------------
 
     def counts(self) -> dict[str, int]:
-        """Return the number of decisions of each kind."""
+        """Return the number of decisions of each kind.
+
+        Returns
+        -------
+        dict of str to int
+            Number of all decisions ("asked"), of those that are "pending", "done", "withdrawn" and
+            "erased", and of those that were "restricted" or "played_otherwise".
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decision = experiment.ask()
+        >>> counts = experiment.view().counts()
+        >>> counts["asked"], counts["pending"], counts["done"]
+        (1, 1, 0)
+        """
         return {**self._totals.counts}
 
     def pending(self) -> tuple[Case, ...]:
@@ -161,7 +218,31 @@ class StateView(ExperimentQueries):
     def decisions(
         self, after: int = 0, limit: int | None = None, status: CaseStatus | None = None
     ) -> tuple[Case, ...]:
-        """Return at most `limit` decisions with a number above `after`, of one status if given."""
+        """Return decisions in the order of their numbers.
+
+        Parameters
+        ----------
+        after : int, default 0
+            Return only decisions with a larger number.
+        limit : int, optional
+            Maximum number of decisions; all by default.
+        status : str, optional
+            Return only decisions that are "pending", "done", "withdrawn" or "erased".
+
+        Returns
+        -------
+        tuple of Case
+            The decisions.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> decisions = experiment.ask_many([None] * 3)
+        >>> [case.id for case in experiment.view().decisions(after=1, limit=1)]
+        [2]
+        """
         cases = self._state.cases
         numbers = self._state.pending if status == "pending" else range(after + 1, len(cases) + 1)
         matching = (
@@ -229,7 +310,36 @@ class StateView(ExperimentQueries):
         )
 
     def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
-        """Return the belief and the evidence against the graph, or why that was not computed."""
+        """Return the belief and the evidence against the graph, or why that was not computed.
+
+        Parameters
+        ----------
+        evidence : bool, optional
+            As in `status`.
+
+        Returns
+        -------
+        belief : Belief
+            A copy of the belief.
+        evidence : Evidence or None
+            The evidence; None if it was not computed.
+        note : str
+            The reason why it was not computed, or an empty string.
+
+        Raises
+        ------
+        DowiseError
+            If the evidence is requested and can't be computed.
+
+        Examples
+        --------
+        >>> from dowise import Experiment
+        >>> from dowise.experiment.storage import MemoryStorage
+        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
+        >>> belief, evidence, note = experiment.view().judged(evidence=False)
+        >>> evidence, note
+        (None, '')
+        """
         against, notes = self._evidence(evidence)
         return self.belief, against, " ".join(notes)
 
