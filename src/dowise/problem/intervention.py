@@ -83,6 +83,13 @@ class Intervention(Mapping[str, str]):
         ------
         InputSyntaxError
             If the text is not an intervention.
+        DowiseError
+            If the text sets a variable twice.
+
+        Examples
+        --------
+        >>> Intervention.parse('do(X=1, "body mass"=high)')
+        Intervention({'X': '1', 'body mass': 'high'})
         """
         body = text.strip()
         if not (body.startswith("do(") and body.endswith(")")):
@@ -115,7 +122,18 @@ class Intervention(Mapping[str, str]):
         return frozenset(self._settings)
 
     def in_words(self) -> str:
-        """Return the intervention in plain English: "set X1 to low and X2 to 1"."""
+        """Return the intervention in plain English: "set X1 to low and X2 to 1".
+
+        Returns
+        -------
+        str
+            Phrase without a capital or a full stop; for do() it is "set nothing and observe".
+
+        Examples
+        --------
+        >>> Intervention({"X1": "low", "X2": 1}).in_words()
+        'set X1 to low and X2 to 1'
+        """
         parts = [f"{name} to {label}" for name, label in self.items()]
         if not parts:
             return "set nothing and observe"

@@ -252,6 +252,7 @@ class Problem(Frozen):
         Returns
         -------
         {"reward", "context", "non_manipulable", "manipulable"}
+            Role of the variable.
 
         Raises
         ------
@@ -314,6 +315,17 @@ class Problem(Frozen):
             Name of a variable.
         text : str
             Label, or a number equal to one ("1.0" for "1").
+
+        Returns
+        -------
+        int or None
+            Index of the label in the variable's domain.
+
+        Examples
+        --------
+        >>> problem = Problem("X -> Y", reward="Y")
+        >>> problem.find_code("X", "1.0"), problem.find_code("X", "2")
+        (1, None)
         """
         code = self.label_codes[name].get(text)
         if code is not None:
@@ -331,10 +343,21 @@ class Problem(Frozen):
         value : object
             Value of the variable; None means that it is missing.
 
+        Returns
+        -------
+        int
+            Index of the value, or −1 if it is missing.
+
         Raises
         ------
         DowiseError
-            If the variable has no such value.
+            If the variable is unknown or hidden, or has no such value.
+
+        Examples
+        --------
+        >>> problem = Problem("X -> Y", reward="Y", domains={"X": ["low", "high"]})
+        >>> problem.code("X", "high"), problem.code("X", None)
+        (1, -1)
         """
         codes = self.label_codes.get(name) or self.label_codes[self._known(name, "variable")]
         if (type(value) is str or type(value) is int) and value in codes:
@@ -345,7 +368,27 @@ class Problem(Frozen):
     def context_codes(self, context: Context) -> tuple[int, ...]:
         """Return the codes of the context's values, in the order of names.
 
-        Raises `DowiseError` if a value is missing or a name is not a context variable.
+        Parameters
+        ----------
+        context : mapping of str to object or None
+            Value of each context variable. None is the empty context.
+
+        Returns
+        -------
+        tuple of int
+            Index of each value in the domain of its variable.
+
+        Raises
+        ------
+        DowiseError
+            If a value is missing or not in its domain, or a name is not a context variable.
+
+        Examples
+        --------
+        >>> domains = {"C": ["low", "high"]}
+        >>> problem = Problem("C -> X -> Y", reward="Y", context="C", domains=domains)
+        >>> problem.context_codes({"C": "high"})
+        (1,)
         """
         values = as_mapping(context, "the context")
         if len(values) != len(self.context):
@@ -369,7 +412,25 @@ class Problem(Frozen):
                 )
 
     def context_labels(self, codes: Iterable[int]) -> dict[str, str]:
-        """Return the context with these codes. Inverse of `context_codes`."""
+        """Return the context with these codes. Inverse of `context_codes`.
+
+        Parameters
+        ----------
+        codes : iterable of int
+            Code of each context variable's value, in the order of names.
+
+        Returns
+        -------
+        dict of str to str
+            Label of each context variable.
+
+        Examples
+        --------
+        >>> domains = {"C": ["low", "high"]}
+        >>> problem = Problem("C -> X -> Y", reward="Y", context="C", domains=domains)
+        >>> problem.context_labels([1])
+        {'C': 'high'}
+        """
         labels = self._context_cache.get(key := tuple(codes))
         if labels is None:
             if len(self._context_cache) >= _MAX_CACHED_CONTEXTS:
@@ -440,14 +501,52 @@ class Problem(Frozen):
         return {arm: i for i, arm in enumerate(self.arms)}
 
     def arm_index(self, arm: ArmLike) -> int:
-        """Return the index of an arm in `arms`. Raises `DowiseError` if it is not an arm."""
+        """Return the index of an arm in `arms`.
+
+        Parameters
+        ----------
+        arm : Intervention, mapping or str
+            Intervention, mapping from variable to value, or text such as "do(X=1)".
+
+        Returns
+        -------
+        int
+            Index of the arm, from 0.
+
+        Raises
+        ------
+        DowiseError
+            If it is not an arm, or not a valid intervention.
+
+        Examples
+        --------
+        >>> Problem("X -> Y", reward="Y").arm_index("do(X=1)")
+        1
+        """
         checked = self.intervention(arm)
         if checked not in self.arm_positions:
             raise DowiseError(self.not_an_arm(checked), code="unknown-arm")
         return self.arm_positions[checked]
 
     def not_an_arm(self, arm: Intervention) -> str:
-        """Return the message that an intervention is not one of the arms."""
+        """Return the message that an intervention is not one of the arms.
+
+        Parameters
+        ----------
+        arm : Intervention
+            Intervention that is not an arm.
+
+        Returns
+        -------
+        str
+            Message for an error; it names the forbidden assignment if there is one.
+
+        Examples
+        --------
+        >>> problem = Problem("Z -> X -> Y", reward="Y", forbidden="do(X=1)")
+        >>> problem.not_an_arm(Intervention({"X": 1, "Z": 0}))
+        'do(X=1, Z=0) is forbidden: it contains do(X=1)'
+        """
         excluded = find_forbidden(arm, self.forbidden)
         if excluded is not None:
             return f"{arm} is forbidden" + (f": it contains {excluded}" if arm != excluded else "")
@@ -459,7 +558,21 @@ class Problem(Frozen):
     def fixed(self, arm: Intervention) -> IntArray:
         """Return the code that the arm sets, or MISSING, for each variable.
 
-        The arm must have been validated by `intervention`.
+        Parameters
+        ----------
+        arm : Intervention
+            Intervention that has been validated by `intervention`.
+
+        Returns
+        -------
+        array of int
+            Codes in the order of names; the array is read-only.
+
+        Examples
+        --------
+        >>> problem = Problem("Z -> X -> Y", reward="Y")
+        >>> problem.fixed(problem.intervention("do(X=1)")).tolist()
+        [1, -1, -1]
         """
         codes = self._fixed.get(arm)
         if codes is None:
@@ -469,7 +582,30 @@ class Problem(Frozen):
         return codes
 
     def projection(self, graph: CausalGraph) -> CausalGraph:
-        """Condition on the context and project out non-manipulable variables."""
+        """Condition on the context and project out non-manipulable variables.
+
+        Parameters
+        ----------
+        graph : CausalGraph
+            Graph over the recorded variables, such as `graph` or `possible`.
+
+        Returns
+        -------
+        CausalGraph
+            Graph of the manipulable variables and the reward.
+
+        Raises
+        ------
+        DowiseError
+            If the graph lacks a context variable or a non-manipulable one, or a cause of a context
+            variable is not context.
+
+        Examples
+        --------
+        >>> problem = Problem("Z -> X -> Y; Z -> Y", reward="Y", non_manipulable="Z")
+        >>> problem.projection(problem.graph)
+        CausalGraph.parse('X -> Y; X <-> Y')
+        """
         return graph.condition(self.context).project(self.non_manipulable)
 
     def _sets_and_arms(
@@ -588,6 +724,16 @@ class Problem(Frozen):
         frame, arm
             See `records`.
 
+        Returns
+        -------
+        CheckedRecords
+            Records of the good rows in `batch`, and the first bad rows in `bad`.
+
+        Raises
+        ------
+        DowiseError
+            If a column is unknown, or something else is wrong with the table as a whole.
+
         Examples
         --------
         >>> Problem("X -> Y", reward="Y").checked_records({"X": [0, 7], "Y": [0, 1]})
@@ -598,7 +744,29 @@ class Problem(Frozen):
     # -- files, equality and copies -------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the problem to a TOML file. `load_problem` reads it."""
+        """Write the problem to a TOML file. `load_problem` reads it.
+
+        Parameters
+        ----------
+        path : str or Path
+            Path of the file. If it ends in .gz, the file is compressed.
+
+        Raises
+        ------
+        DowiseError
+            If the file can't be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from dowise.problem import load_problem
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "problem.toml")
+        ...     Problem("X -> Y", reward="Y").save(path)
+        ...     [str(arm) for arm in load_problem(path).arms]
+        ['do(X=0)', 'do(X=1)']
+        """
         from dowise.problem.problem_file import save_problem
 
         save_problem(self, path)
