@@ -143,11 +143,19 @@ class Belief:
         ------
         DowiseError
             If the arm or the outcome does not fit the problem. The belief is then unchanged.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
+        >>> belief.times_learned()
+        {'X': 0, 'Y': 1, 'Z': 1}
         """
         self.learn(self.problem.record(arm, outcome))
 
     def update_many(self, frame: Any, arm: ArmLike | None = None) -> int:
-        """Learn from a table of past records; warns if none of them has a reward.
+        """Learn from a table of past records, and warn if none of them has a reward.
 
         `update` explains when missing values are valid.
 
@@ -168,6 +176,15 @@ class Belief:
         ------
         DowiseError
             If the table does not fit the problem. The belief is then unchanged.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.update_many({"X": [0, 1], "Z": [0, 1], "Y": [0, 1]})
+        2
+        >>> belief.times_learned()
+        {'X': 2, 'Y': 2, 'Z': 2}
         """
         records = self.problem.records(frame, arm)
         self.learn_many(records)
@@ -175,7 +192,26 @@ class Belief:
         return len(records)
 
     def learn_many(self, records: RecordBatch) -> None:
-        """Learn from many records (`problem.records`), with the same result as one by one."""
+        """Learn from many records (`problem.records`), with the same result as one by one.
+
+        Parameters
+        ----------
+        records : RecordBatch
+            Records of the problem.
+
+        Raises
+        ------
+        DowiseError
+            If the records belong to another problem. The belief is then unchanged.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.learn_many(belief.problem.records({"X": [0, 1], "Z": [0, 1], "Y": [0, 1]}))
+        >>> belief.times_learned()
+        {'X': 2, 'Y': 2, 'Z': 2}
+        """
         check_same_problem(records, self.problem)
         prepared = None if self.monitor is None else self.monitor.prepare(records)
         self.posterior.learn_many(records)
@@ -183,7 +219,26 @@ class Belief:
             self.monitor.learn_many(records, prepared)
 
     def learn(self, record: Record) -> None:
-        """Learn from a record (`problem.record`), like `update`."""
+        """Learn from a record (`problem.record`), like `update`.
+
+        Parameters
+        ----------
+        record : Record
+            Record of the problem.
+
+        Raises
+        ------
+        DowiseError
+            If it is not a record of this problem. The belief is then unchanged.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.learn(belief.problem.record("do(X=1)", {"Z": 0, "Y": 1}))
+        >>> belief.times_learned()
+        {'X': 0, 'Y': 1, 'Z': 1}
+        """
         if self.monitor is not None:
             check_record(record, self.problem)
             self.monitor.prepare(record)
@@ -192,7 +247,28 @@ class Belief:
             self.monitor.learn(record)
 
     def retract(self, record: Record) -> None:
-        """Undo `learn` exactly. Raises `DowiseError` if the record was not learned."""
+        """Undo `learn` exactly.
+
+        Parameters
+        ----------
+        record : Record
+            Record that was learned.
+
+        Raises
+        ------
+        DowiseError
+            If it is not a record of this problem, or was not learned. The belief is then unchanged.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> record = belief.problem.record("do(X=1)", {"Z": 0, "Y": 1})
+        >>> belief.learn(record)
+        >>> belief.retract(record)
+        >>> belief.times_learned()
+        {'X': 0, 'Y': 0, 'Z': 0}
+        """
         check_record(record, self.problem)
         if self.monitor is not None:
             self.monitor.check_learned(record)
@@ -218,18 +294,58 @@ class Belief:
         }
 
     def lacking(self) -> dict[str, dict[str, int]]:
-        """Return `unused` by the name of the missing variable, "" if no arm needs the factor."""
+        """Return `unused` by the name of the missing variable.
+
+        Returns
+        -------
+        dict of str to dict of str to int
+            For each variable, the number of its values that could not be used, by the
+            missing variable; "" if no arm needs the factor.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.update("do(X=1)", {"Y": 1})
+        >>> belief.lacking()
+        {'Y': {'Z': 1}, 'Z': {'Z': 1}}
+        """
         return self.posterior.unused_by_name()
 
     def times_learned(self) -> dict[str, int]:
-        """Return the number of records that counted for each variable."""
+        """Return the number of records that counted for each variable.
+
+        Returns
+        -------
+        dict of str to int
+            Number of records by variable.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
+        >>> belief.times_learned()
+        {'X': 0, 'Y': 1, 'Z': 1}
+        """
         times = self.posterior.times_learned().tolist()
         return dict(zip(self.problem.graph.variables, times, strict=True))
 
     def never_used(self) -> dict[str, tuple[str, ...]]:
         """Return the variables that matter and were never learned despite records.
 
-        The values are the variables that were missing in these records.
+        Returns
+        -------
+        dict of str to tuple of str
+            For each such variable, the variables that were missing in these records.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.update("do(X=1)", {"Y": 1})
+        >>> belief.never_used()
+        {'Y': ('Z',), 'Z': ('Z',)}
         """
         learned, factors = self.times_learned(), self.posterior.model.factors
         needed = factors.graph.names(factors.order.useful & ~factors.order.context)
@@ -243,11 +359,39 @@ class Belief:
         """Return the probability of each doubtful edge.
 
         An edge that makes no difference to any arm keeps its prior.
+
+        Returns
+        -------
+        dict of str to float
+            Probability by edge, such as "X -> Y"; empty if no edge is doubtful.
+
+        Examples
+        --------
+        >>> from dowise import CausalGraph
+        >>> belief = Belief(Problem(CausalGraph.parse("Z -> X -> Y; Z ?-> Y"), reward="Y"))
+        >>> belief.edges()
+        {'Z -> Y': 0.5}
         """
         return self.posterior.edges()
 
     def edge_snapshot(self) -> Callable[[], dict[str, float]]:
-        """Return a function that computes `edges` as of now when it is called later."""
+        """Return a function that computes `edges` as of now when it is called later.
+
+        Returns
+        -------
+        callable
+            Function without parameters that returns the probability of each doubtful edge.
+
+        Examples
+        --------
+        >>> from dowise import CausalGraph
+        >>> belief = Belief(Problem(CausalGraph.parse("Z -> X -> Y; Z ?-> Y"), reward="Y"))
+        >>> before = belief.edge_snapshot()
+        >>> belief.update("do(X=1)", {"Z": 0, "Y": 0})
+        >>> belief.update("do(X=1)", {"Z": 1, "Y": 1})
+        >>> before(), round(belief.edges()["Z -> Y"], 3)
+        ({'Z -> Y': 0.5}, 0.6)
+        """
         return self.posterior.edge_snapshot()
 
     @property
@@ -272,10 +416,23 @@ class Belief:
         strict : bool, default False
             Use the e-value whose level is proven.
 
+        Returns
+        -------
+        Evidence
+            Bayes factors and e-values of these edges, and the alarm, if any.
+
         Raises
         ------
         DowiseError
-            If the belief was not created with `evidence=True`.
+            If the belief was not created with `evidence=True`, or `alpha` is not between 0 and 1.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"), evidence=True)
+        >>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
+        >>> print(belief.evidence())
+        No alarm at level 0.05 in 1 record. They do not contradict the graph.
         """
         if self.monitor is None:
             raise DowiseError(
@@ -297,16 +454,54 @@ class Belief:
         return self.posterior.parameters
 
     def mean_cpts(self) -> dict[str, FloatArray]:
-        """Return the posterior mean of every CPT: axes parents in the order of names, then itself.
+        """Return the posterior mean of every CPT.
 
         If hidden causes give a variable several factors, they are listed by name ("Y | X": the
         factor of Y where X is not set either). Means are averaged over doubtful edges.
+
+        Returns
+        -------
+        dict of str to array
+            Table of each variable or factor: one axis for each parent, in the order of names, and a
+            last one for the variable itself.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
+        >>> belief.mean_cpts()["Z"].round(3).tolist()
+        [0.667, 0.333]
         """
         means, factors = self.posterior.mean_entries(), self.posterior.model.factors
         return {name: factors.view(means, name).copy() for name in factors.names}
 
     def mean_distributions(self, context: Context = None) -> FloatArray:
-        """Return the posterior mean of P(Y = y | do(arm), c), exact: (arms, values of Y)."""
+        """Return the posterior mean of P(Y = y | do(arm), c), which is exact.
+
+        Parameters
+        ----------
+        context : mapping, optional
+            Values of all context variables; None if the problem has none.
+
+        Returns
+        -------
+        array (arms, values of Y)
+            Probability of each value of the reward under each arm.
+
+        Raises
+        ------
+        DowiseError
+            If the context does not fit the problem.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
+        >>> belief.mean_distributions().round(3).tolist()
+        [[0.444, 0.556], [0.5, 0.5], [0.389, 0.611]]
+        """
         return self.posterior.mean_distributions(self.problem.context_codes(context))
 
     def mean_rewards(self, context: Context = None) -> FloatArray:
@@ -320,6 +515,20 @@ class Belief:
         Returns
         -------
         array (arms,)
+            Mean reward of each arm.
+
+        Raises
+        ------
+        DowiseError
+            If the context does not fit the problem.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
+        >>> belief.mean_rewards().round(3).tolist()
+        [0.556, 0.5, 0.611]
         """
         payoff = self.problem.payoff
         rewards: FloatArray = payoff.net(self.mean_distributions(context) @ payoff.values)
@@ -328,7 +537,7 @@ class Belief:
     def draw_distributions(
         self, context: Context, samples: int, rng: Random
     ) -> NDArray[np.floating]:
-        """Return P(Y = y | do(arm), c) under posterior draws: (arms, values of Y, samples).
+        """Return P(Y = y | do(arm), c) under posterior draws.
 
         Parameters
         ----------
@@ -338,6 +547,24 @@ class Belief:
             Number of draws.
         rng : int or numpy.random.Generator
             Seed or source of random numbers.
+
+        Returns
+        -------
+        array (arms, values of Y, samples)
+            Probability of each value of the reward under each arm, in each draw.
+
+        Raises
+        ------
+        DowiseError
+            If the context does not fit the problem, the number of draws is invalid or too large, or
+            `rng` is neither a seed nor a generator.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.draw_distributions(None, samples=4, rng=0).shape
+        (3, 2, 4)
         """
         return self.draw(self.problem.context_codes(context), samples, rng).distributions()
 
@@ -360,6 +587,19 @@ class Belief:
         -------
         array (arms, samples)
             Rewards in the user's units.
+
+        Raises
+        ------
+        DowiseError
+            If the context does not fit the problem, the number of draws is invalid or too large, or
+            `rng` is neither a seed nor a generator.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.draw_rewards(None, samples=2, rng=0).astype(float).round(2).tolist()
+        [[0.53, 0.45], [0.91, 0.32], [0.52, 0.49]]
         """
         drawn = self.draw(self.problem.context_codes(context), samples, rng)
         return drawn.rewards(self.problem.payoff)
@@ -377,6 +617,24 @@ class Belief:
             Number of draws.
         rng : int or numpy.random.Generator
             Seed or source of random numbers.
+
+        Returns
+        -------
+        array (arms,)
+            Share of each arm; the shares sum to 1.
+
+        Raises
+        ------
+        DowiseError
+            If the context does not fit the problem, the number of draws is invalid or too large, or
+            `rng` is neither a seed nor a generator.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.probability_best(None, samples=100, rng=0).tolist()
+        [0.09, 0.48, 0.43]
         """
         drawn = self.draw(self.problem.context_codes(context), samples, rng)
         best, _ = drawn.winners(self.problem.payoff)
@@ -385,7 +643,7 @@ class Belief:
     def reward_intervals(
         self, context: Context = None, level: float = 0.95, samples: int = 10_000, rng: Random = 0
     ) -> FloatArray:
-        """Return credible intervals of every arm's net mean reward, from draws: (arms, 2).
+        """Return credible intervals of every arm's net mean reward, from draws.
 
         Parameters
         ----------
@@ -397,6 +655,24 @@ class Belief:
             Number of draws.
         rng : int or numpy.random.Generator, default 0
             Seed or source of random numbers.
+
+        Returns
+        -------
+        array (arms, 2)
+            Lower and upper end of each arm's interval, in the user's units.
+
+        Raises
+        ------
+        DowiseError
+            If the context does not fit the problem, `level` is not between 0 and 1, the number of
+            draws is invalid or too large, or `rng` is neither a seed nor a generator.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.reward_intervals(samples=100).round(2).tolist()
+        [[0.12, 0.85], [0.08, 0.92], [0.09, 0.92]]
         """
         tail = (1 - check_fraction("level", level, 0.95)) / 2
         rewards = self.draw_rewards(context, samples, rng)
@@ -407,12 +683,30 @@ class Belief:
 
         Parameters
         ----------
-        codes : array of int
+        codes : tuple of int
             Codes of the values of the context variables, in the problem's order.
         samples : int
             Number of draws.
         rng : int or numpy.random.Generator
             Seed or source of random numbers.
+
+        Returns
+        -------
+        Draws
+            Distributions of the reward under all arms.
+
+        Raises
+        ------
+        DowiseError
+            If the number of draws is invalid or too large, or `rng` is neither a seed nor a
+            generator.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.draw((), samples=4, rng=0).samples
+        4
         """
         return self.posterior.draw(codes, samples, rng)
 
@@ -421,12 +715,29 @@ class Belief:
 
         Parameters
         ----------
-        codes : array of int
+        codes : tuple of int
             Codes of the values of the context variables, in the problem's order.
         samples : int
             Number of draws.
         rng : int or numpy.random.Generator
             Seed or source of random numbers.
+
+        Yields
+        ------
+        Draws
+            The next draws.
+
+        Raises
+        ------
+        DowiseError
+            If `rng` is neither a seed nor a generator.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> sum(draws.samples for draws in belief.draw_in_blocks((), samples=4, rng=0))
+        4
         """
         posterior = self.posterior
         if posterior.is_single_precision_in(codes):
@@ -443,7 +754,22 @@ class Belief:
     # -- copies and files --------------------------------------------------------------------------
 
     def copy(self) -> Belief:
-        """Return an independent copy."""
+        """Return an independent copy.
+
+        Returns
+        -------
+        Belief
+            Belief with the same posterior and the same kept records.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> copied = belief.copy()
+        >>> copied.update("do(X=1)", {"Z": 0, "Y": 1})
+        >>> belief.times_learned()["Y"], copied.times_learned()["Y"]
+        (0, 1)
+        """
         copied = Belief(self.problem, posterior=self.posterior.copy())
         copied.monitor = None if self.monitor is None else self.monitor.copy()
         return copied
@@ -452,11 +778,44 @@ class Belief:
         """Write the belief to a JSON file; `dowise.belief.serialization` documents the format.
 
         A failed write leaves an existing file unchanged.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Raises
+        ------
+        DowiseError
+            If the file can't be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     belief.save(f"{folder}/belief.json")
+        ...     Belief.load(f"{folder}/belief.json", belief.problem).as_dict() == belief.as_dict()
+        True
         """
         write_text(path, json.dumps(self.as_dict(), indent=1) + "\n")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the JSON data that `save` writes."""
+        """Return the JSON data that `save` writes.
+
+        Returns
+        -------
+        dict
+            JSON data of the belief.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> list(belief.as_dict())
+        ['format', 'version', 'factors', 'unused']
+        """
         monitor = {} if self.monitor is None else self.monitor.to_json()
         return self.posterior.as_dict() | monitor
 
@@ -471,10 +830,27 @@ class Belief:
         problem : Problem
             The problem that the belief is about.
 
+        Returns
+        -------
+        Belief
+            The belief.
+
         Raises
         ------
         DowiseError
-            If the file can't be read, is damaged or belongs to another problem.
+            If the file can't be read, is damaged or belongs to another problem, or `problem` is not
+            a `Problem`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     belief.save(f"{folder}/belief.json")
+        ...     Belief.load(f"{folder}/belief.json", belief.problem).times_learned()
+        {'X': 0, 'Y': 1, 'Z': 1}
         """
         from dowise.belief.serialization import parse_belief
 
@@ -496,10 +872,23 @@ class Belief:
         problem : Problem
             The problem that the belief is about.
 
+        Returns
+        -------
+        Belief
+            The belief.
+
         Raises
         ------
         DowiseError
             If the data are damaged or belong to another problem.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"))
+        >>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
+        >>> Belief.from_dict(belief.as_dict(), belief.problem).times_learned()
+        {'X': 0, 'Y': 1, 'Z': 1}
         """
         belief = cls(problem, posterior=Posterior.from_dict(data, problem))
         if "records" in data:

@@ -101,14 +101,29 @@ class Environment:
         Parameters
         ----------
         problem : Problem
+            Problem of all worlds.
         graph : CausalGraph
+            DAG over observed and hidden variables.
         tables : mapping of str to numpy.ndarray
             CPTs whose first axis has the worlds; they are not validated.
         reversal : ContextReversal
+            Reversal of hidden causes of the context, from `context_reversal`.
 
         Returns
         -------
         list of Environment
+            One world for each entry of the first axis.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dowise import make_environment
+        >>> from dowise.environments.hidden_context import context_reversal
+        >>> world = make_environment("task1", seed=0)
+        >>> tables = {name: np.array([table, table]) for name, table in world.cpts.items()}
+        >>> reversal = context_reversal(world.problem, world.graph, {})
+        >>> len(Environment.from_tables(world.problem, world.graph, tables, reversal))
+        2
         """
         flat, whole = _flat_and_whole(tables, reversal)
         worlds = [cls.__new__(cls) for _ in flat]
@@ -194,7 +209,29 @@ class Environment:
         return Network(self.graph, domains, self.cpts)
 
     def to_bif(self, path: str | Path) -> None:
-        """Write the network to a BIF file, which `from_bif` reads back to the last bit."""
+        """Write the network to a BIF file, which `from_bif` reads back to the last bit.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Raises
+        ------
+        DowiseError
+            If the file can't be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from dowise import make_environment
+        >>> world = make_environment("task1", seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     world.to_bif(f"{folder}/world.bif")
+        ...     copied = Environment.from_bif(f"{folder}/world.bif", reward="Y")
+        >>> bool((copied.cpts["Y"] == world.cpts["Y"]).all())
+        True
+        """
         write_bif(self.network, path)
 
     @property
@@ -207,7 +244,30 @@ class Environment:
         return {name: self._reversal.whole.view(self._whole, name) for name in self.graph}
 
     def draw_context(self, rng: Random) -> dict[str, str]:
-        """Draw a context; empty if the problem has none."""
+        """Draw a context.
+
+        Parameters
+        ----------
+        rng : int or numpy.random.Generator
+            Seed or source of random numbers.
+
+        Returns
+        -------
+        dict of str to str
+            Label of each context variable; empty if the problem has none.
+
+        Raises
+        ------
+        DowiseError
+            If `rng` is neither a seed nor a generator.
+
+        Examples
+        --------
+        >>> from dowise import make_environment
+        >>> world = make_environment("task2", seed=0)
+        >>> world.draw_context(rng=0)
+        {'C': '1'}
+        """
         uniforms = generator(rng).random((1, len(self.graph)))
         (codes,) = self._contexts(uniforms)
         return self.problem.context_labels(codes.tolist())
@@ -218,12 +278,26 @@ class Environment:
         Parameters
         ----------
         rounds : int
+            Number of contexts.
         rng : int or numpy.random.Generator
+            Seed or source of random numbers.
 
         Returns
         -------
         numpy.ndarray
-            (rounds, context variables).
+            Indices: (rounds, context variables).
+
+        Raises
+        ------
+        DowiseError
+            If `rng` is neither a seed nor a generator.
+
+        Examples
+        --------
+        >>> from dowise import make_environment
+        >>> world = make_environment("task2", seed=0)
+        >>> world.draw_contexts(3, rng=2).tolist()
+        [[0], [1], [1]]
         """
         return self._contexts(generator(rng).random((rounds, len(self.graph))))
 
@@ -237,7 +311,7 @@ class Environment:
         return self._reversal.forward._replace(entries=self._whole[None])
 
     def play(self, arm: ArmLike, context: Context, rng: Random) -> dict[str, str]:
-        """Draw the outcome of an arm in a context: a label for every observed variable.
+        """Draw the outcome of an arm in a context.
 
         Plays are independent: hidden causes of the context are drawn from their posterior given the
         context, all other variables forward.
@@ -245,17 +319,29 @@ class Environment:
         Parameters
         ----------
         arm : Intervention, mapping or str
+            The intervention, such as "do(X=1)".
         context : mapping, optional
+            Values of all context variables; None if the problem has none.
         rng : int or numpy.random.Generator
+            Seed or source of random numbers.
 
         Returns
         -------
         dict of str to str
+            Label of every observed variable.
 
         Raises
         ------
         DowiseError
-            If the arm or the context is invalid, or the context can't occur ("invalid-context").
+            If the arm or the context is invalid, the context can't occur ("invalid-context"), or
+            `rng` is neither a seed nor a generator.
+
+        Examples
+        --------
+        >>> from dowise import make_environment
+        >>> world = make_environment("task1", seed=0)
+        >>> world.play("do(X=1)", None, rng=0)
+        {'X': '1', 'Y': '0', 'Z': '0'}
         """
         played = self.problem.intervention(arm)
         codes = self.problem.context_codes(context)
@@ -273,7 +359,27 @@ class Environment:
     def means(self, context: Context = None) -> FloatArray:
         """Return μ(a, c), the exact mean E[Y | do(a), C = c] of every arm, net of cost.
 
-        It is in the user's units.
+        Parameters
+        ----------
+        context : mapping, optional
+            Values of all context variables; None if the problem has none.
+
+        Returns
+        -------
+        numpy.ndarray
+            Mean of each arm, in the user's units.
+
+        Raises
+        ------
+        DowiseError
+            If the context is invalid or can't occur ("invalid-context").
+
+        Examples
+        --------
+        >>> from dowise import make_environment
+        >>> world = make_environment("task1", seed=0)
+        >>> world.means().round(3).tolist()
+        [0.701, 0.741, 0.661]
         """
         codes = self.problem.context_codes(context)
         if codes not in self._means:
@@ -285,15 +391,74 @@ class Environment:
         return self._means[codes].copy()
 
     def means_in(self, contexts: Sequence[Codes]) -> FloatArray:
-        """Return the means in several contexts, given as indices of labels: (contexts, arms)."""
+        """Return the means in several contexts.
+
+        Parameters
+        ----------
+        contexts : sequence of tuple of int
+            Contexts as indices of labels, in the order of `problem.context`; at least one.
+
+        Returns
+        -------
+        numpy.ndarray
+            Means as in `means`: (contexts, arms).
+
+        Raises
+        ------
+        DowiseError
+            If one of the contexts can't occur ("invalid-context").
+
+        Examples
+        --------
+        >>> from dowise import make_environment
+        >>> world = make_environment("task2", seed=0)
+        >>> world.means_in([(0,), (1,)]).round(3).tolist()
+        [[0.236, 0.226, 0.227, 0.253], [0.249, 0.25, 0.227, 0.253]]
+        """
         return means_in_worlds([self], [contexts])
 
     def best_arm(self, context: Context = None) -> Intervention:
-        """Return Π*(c), the best arm in a context; ties go to the first arm."""
+        """Return Π*(c), the best arm in a context; ties go to the first arm.
+
+        Parameters
+        ----------
+        context : mapping, optional
+            Values of all context variables; None if the problem has none.
+
+        Returns
+        -------
+        Intervention
+            The arm with the best mean, net of cost.
+
+        Raises
+        ------
+        DowiseError
+            If the context is invalid or can't occur ("invalid-context").
+
+        Examples
+        --------
+        >>> from dowise import make_environment
+        >>> world = make_environment("task1", seed=0)
+        >>> world.best_arm()
+        Intervention({'X': '0'})
+        """
         return self.problem.arms[self.problem.payoff.best_of(self.means(context))]
 
     def optimal_map(self) -> OptimalMap:
-        """Return Π*, the mapping from every context to its best arm."""
+        """Return Π*, the mapping from every context to its best arm.
+
+        Returns
+        -------
+        OptimalMap
+            Best arm by the tuple of the context's labels, computed on access.
+
+        Examples
+        --------
+        >>> from dowise import make_environment
+        >>> world = make_environment("task2", seed=0)
+        >>> world.optimal_map()[("1",)]
+        Intervention({'X2': '1'})
+        """
         return OptimalMap(self)
 
     def regret(self, arm: ArmLike, context: Context = None) -> float:
@@ -302,11 +467,27 @@ class Environment:
         Parameters
         ----------
         arm : Intervention, mapping or str
+            One of the arms of the problem, such as "do(X=1)".
         context : mapping, optional
+            Values of all context variables; None if the problem has none.
 
         Returns
         -------
         float
+            Regret of the arm in the user's units.
+
+        Raises
+        ------
+        DowiseError
+            If the arm is not one of the problem's, or the context is invalid or can't occur
+            ("invalid-context").
+
+        Examples
+        --------
+        >>> from dowise import make_environment
+        >>> world = make_environment("task1", seed=0)
+        >>> round(world.regret("do(X=1)"), 3), world.regret("do(X=0)")
+        (0.079, 0.0)
         """
         regrets = self.problem.payoff.regrets(self.means(context))
         return float(regrets[self.problem.arm_index(arm)])
@@ -315,7 +496,31 @@ class Environment:
         return f"<Environment of {self.problem!r}>"
 
     def mechanism(self, contexts: Iterable[Codes]) -> Mechanism:
-        """Return the arrays from which compiled loops draw outcomes in these contexts."""
+        """Return the arrays from which compiled loops draw outcomes in these contexts.
+
+        Parameters
+        ----------
+        contexts : iterable of tuple of int
+            Contexts as indices of labels, in the order of `problem.context`.
+
+        Returns
+        -------
+        Mechanism
+            Its tables have one row per context if hidden variables are causes of the context,
+            otherwise one row for all contexts.
+
+        Raises
+        ------
+        DowiseError
+            If one of the contexts can't occur ("invalid-context").
+
+        Examples
+        --------
+        >>> from dowise import make_environment
+        >>> world = make_environment("task2", seed=0)
+        >>> world.mechanism([(0,), (1,)]).entries.shape
+        (1, 32)
+        """
         if not self._reversal.causes:
             return self._reversed
         return self._reversed._replace(entries=np.array([self._entries_in(c) for c in contexts]))
@@ -325,6 +530,28 @@ class Environment:
 
         They are not defined if the context has hidden causes and probability 0. Without hidden
         causes they are defined even if the probability is 0.
+
+        Parameters
+        ----------
+        context : mapping or None
+            Values of all context variables; None if the problem has none.
+
+        Returns
+        -------
+        bool
+            True if they are defined.
+
+        Raises
+        ------
+        DowiseError
+            If the context does not fit the problem.
+
+        Examples
+        --------
+        >>> from dowise import make_environment
+        >>> world = make_environment("task2", seed=0)
+        >>> world.can_occur({"C": 0})
+        True
         """
         return self._posterior(self.problem.context_codes(context)) is not None
 

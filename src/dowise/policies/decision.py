@@ -167,7 +167,31 @@ class Decision:
         return self._reason if isinstance(self._reason, str) else self._reason.reason
 
     def as_dict(self, *figures: str) -> dict[str, Any]:
-        """Return context, arm, probabilities, reason and the named figures, ready for JSON."""
+        """Return context, arm, probabilities, reason and the named figures, ready for JSON.
+
+        Parameters
+        ----------
+        *figures : str
+            Names of figures; by default none.
+
+        Returns
+        -------
+        dict
+            The arm is in `arm`, and as text in `text`; the figures by name are in `figures`.
+
+        Raises
+        ------
+        DowiseError
+            If the decision has no figure of that name.
+
+        Examples
+        --------
+        >>> from dowise.problem import Intervention
+        >>> decision = Decision(Intervention({"X": "1"}), None, "the only arm", {"samples": 10})
+        >>> data = decision.as_dict("samples")
+        >>> data["text"], data["reason"], data["figures"]
+        ('do(X=1)', 'the only arm', {'samples': 10})
+        """
         for name in figures:
             if name not in self.figures:
                 raise DowiseError(
