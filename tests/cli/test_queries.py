@@ -53,7 +53,7 @@ def test_status_shows_arms_counts_and_uncertainty(ward):
     output = ward.run_text("status", "ward.db", "--tolerance", "0.001")
     assert output.startswith("ward 12 decisions (10 with an outcome, 1 pending, 1 withdrawn)")
     for part in (
-        "Age=0 (42% of decisions)",
+        "Age=0 (42 % of decisions)",
         "90 % interval",
         "P(best)",
         "plays",

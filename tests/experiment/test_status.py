@@ -344,7 +344,7 @@ def test_advice_names_contexts_above_the_tolerance():
         experiment.tell(decision.id, {"Y": reward})
     status = experiment.status()
     assert status.should_stop(0.05)
-    assert "Except where C=1 (0% of decisions): there it is 0.1" in status.advice(0.05)
+    assert "Except where C=1 (0 % of decisions): there it is 0.1" in status.advice(0.05)
     assert "Except" not in experiment.status({"C": 0}).advice(0.05)
 
 

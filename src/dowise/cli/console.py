@@ -26,6 +26,7 @@ MAX_ROWS = 40
 _MIN_WIDTH = 20
 _STYLES = {"plain": "", "strong": "bold", "warning": "bold red", "muted": "dim"}
 _LOG_INTERVAL = 20.0  # seconds between two lines of progress in a log
+_MIN_SHARE = 0.05  # of the work must be done before the remaining time is estimated
 
 
 def print_json(data: object) -> None:
@@ -277,7 +278,7 @@ def _progress_log(console: Console, unit: str = " jobs") -> ShowProgress:
             return
         last_line = now
         estimate = ""
-        if completed_at_start < completed < total:
+        if completed_at_start < completed < total and completed >= total * _MIN_SHARE:
             seconds_per_step = (now - start) / (completed - completed_at_start)
             estimate = f", about {seconds_per_step * (total - completed):.0f} s left"
         console.print(f"{label}: {completed:,} of {total:,}{unit} done{estimate}", highlight=False)

@@ -111,6 +111,8 @@ class Audit(JsonResult, Documented):
                 f"{pluralize(len(self.not_derivable), 'decision')} can't be repeated, because "
                 "something that was known then was erased since; this is not an error"
             )
+        if self.finding is not None:
+            return notes  # what follows is about a journal without errors
         if not self.known_upto:
             notes.append(
                 "without a head that was kept elsewhere, events cut off at the end can't be "
@@ -311,7 +313,10 @@ def _first_finding(auditor: _Auditor, events: Iterable[Event], head: Head | None
             auditor.check(event)
             if head is None or event.number != head.number or event.hash.startswith(head.hash):
                 continue
-            why = "its hash is not that of the head that was kept: it was rewritten"
+            why = (
+                "its hash is not that of the head that was kept: the journal was rewritten, or the "
+                "head was copied wrongly"
+            )
             return Finding(event.number, why)
     except _InvalidEventError as error:
         return Finding(auditor.next_number, str(error))

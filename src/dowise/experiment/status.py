@@ -348,7 +348,7 @@ class Status(JsonResult, Documented):
         if not above:
             return ""
         worst = max(above, key=lambda arms: arms.stopping)
-        share = f" ({worst.weight:.0%} of decisions)" if self.has_contexts else ""
+        share = f" ({100 * worst.weight:.0f} % of decisions)" if self.has_contexts else ""
         more = f"; {len(above) - 1} more contexts are above it too" if len(above) > 1 else ""
         return (
             f" Except where {context_text(worst)}{share}: there it is "
@@ -385,7 +385,7 @@ class Status(JsonResult, Documented):
     def _arm_blocks(self, arms: ArmSummary) -> Iterator[Block]:
         if arms.context:
             has_share = self.has_contexts and not self.is_one_context
-            share = f" ({arms.weight:.0%} of decisions)" if has_share else ""
+            share = f" ({100 * arms.weight:.0f} % of decisions)" if has_share else ""
             yield Heading(f"{context_text(arms)}{share}")
         order = list(range(len(arms.arms)))
         if len(order) > MAX_SHOWN_ARMS:
