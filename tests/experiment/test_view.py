@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.errors import raises_code
 
 from dowise import Experiment, load_problem
 from dowise.experiment.storage import MemoryStorage
@@ -111,3 +112,14 @@ def test_views_of_the_same_moment_are_shared():
     assert experiment.view() is view and experiment.acting_as("bob").view() is view
     experiment.ask({"C": 0})
     assert experiment.view() is not view and view.counts()["asked"] == 7
+
+
+@pytest.mark.parametrize("options", [{"after": -1}, {"limit": -1}])
+def test_negative_positions_and_limits_of_decisions_are_refused(options):
+    with raises_code("invalid-number", *options):
+        played("ucb", 1).view().decisions(**options)
+
+
+def test_a_negative_number_of_recent_events_reads_none():
+    experiment = played("ucb", 1)
+    assert experiment.view(recent=-1).head == experiment.head

@@ -85,7 +85,7 @@ class Journal:
     def _caught_up(self, events: list[Event] | None = None) -> Iterator[ExperimentState]:
         """Apply all committed events, and hold the state lock."""
         state = self._state
-        if state is not None and (events is None or events[0].number > state.number + 1):
+        if state is not None and (not events or events[0].number > state.number + 1):
             events = self.storage.read(self.name, state.number)
         with self._state_lock:
             if state is None or state is not self._state:  # it was discarded in the meantime
@@ -113,7 +113,7 @@ class Journal:
         return event
 
     def read_import(self, number: int) -> dict[str, Any]:
-        """Return the columns that an event imported, as `records.pack` made them."""
+        """Return the columns that an event imported, as `record_columns.pack` made them."""
         return read_import(self.storage, self.name, number)
 
     def _load(self) -> ExperimentState:

@@ -1,7 +1,8 @@
 """Read model of an experiment: belief, totals and evidence for queries.
 
-Catching up may take seconds: the first time, after a revision, or with evidence. It happens outside
-the journal's lock, so that only other queries wait for it.
+Catching up may take seconds: the first time, after a revision, or with evidence. Totals, evidence
+and a separate belief are updated outside the journal's lock, so that only other queries wait for
+them. The belief of the policy itself is updated under that lock.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from dowise._core.validation import check_integer
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
 from dowise.errors import DowiseError, NotFoundError
@@ -243,6 +244,9 @@ class StateView(ExperimentQueries):
         >>> [case.id for case in experiment.view().decisions(after=1, limit=1)]
         [2]
         """
+        after = check_integer("after", after, 0)
+        if limit is not None:
+            limit = check_integer("limit", limit, 0)
         cases = self._state.cases
         numbers = self._state.pending if status == "pending" else range(after + 1, len(cases) + 1)
         matching = (

@@ -113,7 +113,7 @@ class Problem(Frozen):
         Prior probability of edges: a number for every `<->` without a mark (default 0.9), or
         numbers by edge text.
     soft : float, optional
-        Prior of every edge that is not in the graph, such as 0.1.
+        Prior of every absent edge that could exist, such as 0.1.
     max_program : int
         Largest number of multiplications for one draw of all arms' rewards.
     forbidden : arm or iterable of arms
