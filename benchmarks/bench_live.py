@@ -18,7 +18,7 @@ import time
 
 import pytest
 from support.journal_writers import append, write_next
-from support.postgres_server import LACKING, running_server
+from support.postgres_server import NO_POSTGRES, running_server
 
 from dowise import Experiment
 from dowise.experiment.event import next_event
@@ -133,7 +133,10 @@ WORK = {"an experiment": ask_and_tell, "the store alone": write_events}
 def test_writers_on_sqlite(benchmark, tmp_path, what):
     names = iter(range(100))
     bare = syncs_a_second(tmp_path)
-    place = lambda: str(tmp_path / f"{next(names)}.db")  # noqa: E731
+
+    def place():
+        return str(tmp_path / f"{next(names)}.db")
+
     show(f"{what} on SQLite", *benchmark.pedantic(compare, (WORK[what], place), rounds=1))
     print(f"bare syncs: {bare:,.0f} a second")
 
@@ -142,8 +145,11 @@ def test_writers_on_sqlite(benchmark, tmp_path, what):
 def test_writers_on_postgres(benchmark, what):
     with running_server() as server:
         if server is None:
-            pytest.skip(LACKING)
-        place = lambda: server.url(server.new_database())  # noqa: E731
+            pytest.skip(NO_POSTGRES)
+
+        def place():
+            return server.url(server.new_database())
+
         show(f"{what} on PostgreSQL", *benchmark.pedantic(compare, (WORK[what], place), rounds=1))
 
 

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 from experiment.test_journal_kills import check_nothing_is_lost, kill_writers  # noqa: E402
-from support.postgres_server import LACKING, running_server  # noqa: E402
+from support.postgres_server import NO_POSTGRES, running_server  # noqa: E402
 
 from dowise._core.files import write_text  # noqa: E402
 
@@ -50,7 +50,7 @@ def main():
         lines.append(report("SQLite", Path(folder) / "ward.db", Path(folder), kills, options.seed))
     with running_server() as server, tempfile.TemporaryDirectory() as folder:
         if server is None:
-            lines.append(f"- PostgreSQL: not tried, {LACKING}")
+            lines.append(f"- PostgreSQL: not tried, {NO_POSTGRES}")
         else:
             url = server.url(server.new_database())
             lines.append(report("PostgreSQL", url, Path(folder), kills, options.seed))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.postgres_server import LACKING, running_server
+from support.postgres_server import NO_POSTGRES, running_server
 
 # No deadline: no test asserts a time, since the machine may be busy. `make check` is thorough.
 for name, number in (("quick", 25), ("thorough", 100)):
@@ -47,8 +47,8 @@ def postgres(request):
     """A running PostgreSQL server, for tests of stores and of tokens."""
     with running_server() as server:
         if server is None:
-            request.config.get_terminal_writer().line(f"\n{LACKING}", red=True, bold=True)
-            pytest.skip(LACKING)
+            request.config.get_terminal_writer().line(f"\n{NO_POSTGRES}", red=True, bold=True)
+            pytest.skip(NO_POSTGRES)
         yield server
 
 

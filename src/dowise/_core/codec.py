@@ -127,12 +127,14 @@ def from_json(cls: type[ResultT], data: Any, problem: Any = None) -> ResultT:
     """
     try:
         if is_dataclass(cls):
-            return _decode_dataclass(cls, data, problem)  # type: ignore[no-any-return]
-        return _decode(cls, data, problem)  # type: ignore[no-any-return]
+            result: ResultT = _decode_dataclass(cls, data, problem)
+        else:
+            result = _decode(cls, data, problem)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DowiseError(
             f"the data do not describe a {cls.__name__}: {error}", code="malformed-data"
         ) from error
+    return result
 
 
 def float_from_json(value: Any) -> float:

@@ -64,7 +64,7 @@ class ArmIntervals:
 
     title: str
     axis_label: str
-    """What the marked arm is, and what the means are of."""
+    """Label of the axis: the meaning of the marked arm and of the means."""
     indices: IntArray
     """Indices of these arms among the problem's."""
     arms: tuple[str, ...]

@@ -190,24 +190,7 @@ class StateView(ExperimentQueries):
     # -- decisions ----------------------------------------------------------------------------
 
     def counts(self) -> dict[str, int]:
-        """Return the number of decisions of each kind.
-
-        Returns
-        -------
-        dict of str to int
-            Number of all decisions ("asked"), of those that are "pending", "done", "withdrawn" and
-            "erased", and of those that were "restricted" or "played_otherwise".
-
-        Examples
-        --------
-        >>> from dowise import Experiment
-        >>> from dowise.experiment.storage import MemoryStorage
-        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
-        >>> decision = experiment.ask()
-        >>> counts = experiment.view().counts()
-        >>> counts["asked"], counts["pending"], counts["done"]
-        (1, 1, 0)
-        """
+        """See `Experiment.counts`."""
         return {**self._totals.counts}
 
     def pending(self) -> tuple[Case, ...]:
@@ -219,31 +202,7 @@ class StateView(ExperimentQueries):
     def decisions(
         self, after: int = 0, limit: int | None = None, status: CaseStatus | None = None
     ) -> tuple[Case, ...]:
-        """Return decisions in the order of their numbers.
-
-        Parameters
-        ----------
-        after : int, default 0
-            Return only decisions with a larger number.
-        limit : int, optional
-            Maximum number of decisions; all by default.
-        status : str, optional
-            Return only decisions that are "pending", "done", "withdrawn" or "erased".
-
-        Returns
-        -------
-        tuple of Case
-            The decisions.
-
-        Examples
-        --------
-        >>> from dowise import Experiment
-        >>> from dowise.experiment.storage import MemoryStorage
-        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
-        >>> decisions = experiment.ask_many([None] * 3)
-        >>> [case.id for case in experiment.view().decisions(after=1, limit=1)]
-        [2]
-        """
+        """See `Experiment.decisions`."""
         after = check_integer("after", after, 0)
         if limit is not None:
             limit = check_integer("limit", limit, 0)
@@ -314,36 +273,7 @@ class StateView(ExperimentQueries):
         )
 
     def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
-        """Return the belief and the evidence against the graph, or why that was not computed.
-
-        Parameters
-        ----------
-        evidence : bool, optional
-            As in `status`.
-
-        Returns
-        -------
-        belief : Belief
-            A copy of the belief.
-        evidence : Evidence or None
-            The evidence; None if it was not computed.
-        note : str
-            The reason why it was not computed, or an empty string.
-
-        Raises
-        ------
-        DowiseError
-            If the evidence is requested and can't be computed.
-
-        Examples
-        --------
-        >>> from dowise import Experiment
-        >>> from dowise.experiment.storage import MemoryStorage
-        >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
-        >>> belief, evidence, note = experiment.view().judged(evidence=False)
-        >>> evidence, note
-        (None, '')
-        """
+        """See `Experiment.judged`."""
         against, notes = self._evidence(evidence)
         return self.belief, against, " ".join(notes)
 

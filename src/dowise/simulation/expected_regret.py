@@ -42,7 +42,7 @@ class NormalisedRewards(NamedTuple):
     least: FloatArray
     """Net reward of each arm at the first value of the reward."""
     more: FloatArray
-    """What the other values of the reward bring beyond the first."""
+    """Net reward of each arm at every other value of the reward, less that at the first."""
 
 
 def normalised_rewards(payoff: Payoff, arms: int) -> NormalisedRewards:
