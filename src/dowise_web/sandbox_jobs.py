@@ -30,6 +30,7 @@ from dowise.problem import (
     describe_costs,
     describe_edge_priors,
     explain_excluded_arms,
+    is_prior_name,
     parse_problem,
     problem_text,
     toml,
@@ -532,11 +533,11 @@ def _options(job: _Job) -> dict[str, Any]:
 
 
 def _prior(prior: Any) -> Any:
-    """Return a prior in numbers; a text would be the path of a file."""
-    if isinstance(prior, str):
+    """Return a prior; a text other than "flat" and "pooled" would be the path of a file."""
+    if isinstance(prior, str) and not is_prior_name(prior):
         raise BadInputError(
-            "the prior is a text, and no files are read here: use a number, or add counts to the "
-            "problem under [prior]",
+            f"prior={prior!r} is not known, and no files are read here: use flat, pooled or a "
+            "number, or add counts to the problem under [prior]",
             "options",
             code="invalid-type",
         )

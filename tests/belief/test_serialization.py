@@ -31,7 +31,7 @@ def test_files_of_other_problems_and_formats_are_refused(tmp_path):
             Belief.load(path, problem)
     text = path.read_text()
     for broken, code in (
-        (text.replace('"version": 3', '"version": 4'), "other-version"),
+        (text.replace('"version": 3', '"version": 5'), "other-version"),
         (text.replace('"version": 3', '"version": true'), "other-version"),
         (text.replace('"unused"', '"tables": {}, "unused"'), "wrong-problem"),
         (text.replace("dowise-belief", "something"), "unsupported-format"),

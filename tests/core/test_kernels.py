@@ -18,6 +18,7 @@ from dowise._core import kernels
 CODE = """
 import numpy as np
 from dowise.belief.draw_kernels import count_record
+from dowise.belief.posterior import SettledState
 from dowise.problem import load_problem
 from dowise.model import model_of
 
@@ -27,9 +28,8 @@ factors = model_of(problem).factors
 counts = np.zeros(factors.entries, dtype=np.int64)
 unused = np.zeros((3, 4), dtype=np.int64)
 (under,) = factors.under_arms
-count_record(
-    counts, unused, record.codes, record.fixed, under, factors.starts, factors.strides, 1
-)
+state = SettledState(np.ones(factors.entries), counts, unused)
+count_record(state, record.codes, record.fixed, under, factors.starts, factors.strides, 1)
 print(counts.sum())
 """
 

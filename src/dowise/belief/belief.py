@@ -25,6 +25,7 @@ from dowise._core.types import FloatArray
 from dowise._core.validation import check_flag, check_fraction
 from dowise.belief.evidence import Evidence
 from dowise.belief.monitor import KeptRecords, Monitor
+from dowise.belief.pooling import CommonRow
 from dowise.belief.posterior import Posterior
 from dowise.errors import DowiseError, DowiseWarning, type_name
 from dowise.model import Codes
@@ -65,9 +66,11 @@ class Belief:
     ----------
     problem : Problem
         The problem that the belief is about.
-    prior : float, mapping or path, optional
+    prior : float, mapping, path, "flat" or "pooled", optional
         Dirichlet parameter of every entry, a mapping from variable to counts, or the path of a TOML
-        file with such a mapping. Defaults to the prior of the problem, which is 1 by default.
+        file with such a mapping; "flat" is 1 for every entry. With "pooled", a row that was never
+        seen is expected to look like the other rows of its table, as far as these look alike.
+        Defaults to the prior of the problem, which is flat by default.
     posterior : Posterior, optional
         Posterior to continue from, in place of a prior.
     evidence : bool, default False
@@ -441,6 +444,28 @@ class Belief:
                 code="missing-records",
             )
         return self.monitor.evidence(alpha, strict)
+
+    def alike(self) -> dict[str, CommonRow]:
+        """Return how much the rows of each table look alike, with `prior="pooled"`.
+
+        Returns
+        -------
+        dict of str to CommonRow
+            For each table with pooled rows: the probability that they scatter around a common row,
+            and, if they do, the mean of that row and the 90 % range of a new one, entry by entry.
+            Empty if no rows are pooled.
+
+        Examples
+        --------
+        >>> from dowise import load_problem
+        >>> belief = Belief(load_problem("task1"), prior="pooled")
+        >>> belief.update_many({"X": [0, 1] * 40, "Z": [0, 0, 1, 1] * 20, "Y": [1] * 80})
+        80
+        >>> row = belief.alike()["Y"]
+        >>> round(row.probability, 2), round(row.mean[1], 2)
+        (1.0, 1.0)
+        """
+        return self.posterior.alike()
 
     @property
     def parameters(self) -> FloatArray:

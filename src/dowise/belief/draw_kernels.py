@@ -16,13 +16,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float32, int64, njit
+from numba import float32, njit
 
 from dowise._core.kernels import kernel
+from dowise.belief.pooled_kernels import add_count
 from dowise.belief.variates import (
     MAX_ERLANG_SHAPE,
     betas,
     exp32,
+    exp64,
     gammas,
     log32,
     stream_key,
@@ -57,7 +59,7 @@ def locate(codes, v, f, strides):
 
 
 @kernel()
-def count_record(counts, unused, codes, fixed, under, starts, strides, step):
+def count_record(state, codes, fixed, under, starts, strides, step):
     """Count a record (`step` 1) or retract it (−1) in the factor of every variable not set.
 
     codes[v] is the code of v's value, negative if it is missing, fixed[v] that of the value the arm
@@ -70,9 +72,9 @@ def count_record(counts, unused, codes, fixed, under, starts, strides, step):
         f = under[v]
         offset, missing = locate(codes, v, f, strides)
         if missing < 0:
-            counts[starts[f] + offset] += step
+            add_count(state, f, starts[f] + offset, codes[v], step)
         else:
-            unused[v, missing] += step
+            state.unused[v, missing] += step
 
 
 @njit
@@ -84,14 +86,14 @@ def unpack(codes, was_set, i, record, fixed):
 
 
 @kernel()
-def count_records(counts, unused, codes, was_set, place, under, starts, strides):
+def count_records(state, codes, was_set, place, under, starts, strides):
     """Count many records: record i has codes[:, i], and its factors are under[place[i]]."""
     step = codes.ndim - 1  # a literal 1 would be compiled again as its own type
     fixed = np.empty(len(codes), dtype=np.int64)
     record = np.empty(len(codes), dtype=np.int64)
     for i in range(len(place)):
         unpack(codes, was_set, i, record, fixed)
-        count_record(counts, unused, record, fixed, under[place[i]], starts, strides, step)
+        count_record(state, record, fixed, under[place[i]], starts, strides, step)
 
 
 @njit
@@ -283,25 +285,6 @@ def mean_results(prior, counts, rows, tape, out):
             out[arm, y] = values[circuit.results[arm, y - 1], 0]
             total += out[arm, y]
         out[arm, 0] = max(1 - total, 0.0)
-
-
-@njit(error_model="numpy")
-def exp64(x):
-    """Return e^x for x ≤ 0 (0 below −708), to about 2e-16: Cephes' rational approximation.
-
-    libm is not used because it differs between machines.
-    """
-    if x < -708:
-        return 0.0
-    k = np.floor(x * 1.4426950408889634073599 + 0.5)
-    r = x - k * 6.93145751953125e-1
-    r -= k * 1.42860682030941723212e-6
-    r2 = r * r
-    p = r * ((1.26177193074810590878e-4 * r2 + 3.02994407707441961300e-2) * r2 + 1.0)
-    q = 3.00198505138664455042e-6 * r2 + 2.52448340349684104192e-3
-    q = (q * r2 + 2.27265548208155028766e-1) * r2 + 2.0
-    power = np.int64((int64(k) + int64(1023)) << int64(52)).view(np.float64)
-    return (1.0 + 2.0 * (p / (q - p))) * power
 
 
 @kernel()

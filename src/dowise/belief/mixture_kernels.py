@@ -25,11 +25,10 @@ from dowise.belief.draw_kernels import (
     unpack,
     workspace,
 )
-from dowise.belief.variates import log64, stream_key
+from dowise.belief.pooled_kernels import NAT, add_count, log_in_nats
+from dowise.belief.variates import stream_key
 from dowise.model.kernels import run_circuit, unrolled
 from dowise.model.reward_circuit import Reading
-
-NAT = float(2**36)  # one nat of evidence, which is counted in integers
 
 
 class VersionIndex(NamedTuple):
@@ -40,12 +39,6 @@ class VersionIndex(NamedTuple):
     strides: Any
     sizes: Any
     scored: Any
-
-
-@njit
-def _log_in_nats(x):
-    """Return log x as an integer number of 2⁻³⁶ nats."""
-    return int64(np.rint(log64(x) * NAT))
 
 
 @kernel()
@@ -72,16 +65,16 @@ def learn_mixed(state, tables, version_tables, under, strides, codes, fixed, ste
             for u in range(len(codes)):
                 entry += tables.strides[t, u] * codes[u]
             if step < 0:
-                state.counts[entry] += step
+                add_count(state, t, entry, codes[v], step)
             if tables.scored[v]:
                 alpha, count, row = 0.0, int64(0), entry - codes[v]
                 for k in range(tables.sizes[v]):
-                    alpha += state.prior[row + k]
+                    alpha += state.base[row + k]
                     count += state.counts[row + k]
-                gain = _log_in_nats(state.prior[entry] + state.counts[entry])
-                state.evidence[m] += step * (gain - _log_in_nats(alpha + count))
+                gain = log_in_nats(state.base[entry] + state.counts[entry])
+                state.evidence[m] += step * (gain - log_in_nats(alpha + count))
             if step > 0:
-                state.counts[entry] += step
+                add_count(state, t, entry, codes[v], step)
 
 
 @kernel()
@@ -105,10 +98,10 @@ def evidence_of(prior, counts, rows, sizes):
         for entry in range(rows[r], rows[r] + sizes[r]):
             alpha += prior[entry]
             for c in range(counts[entry]):
-                evidence += _log_in_nats(prior[entry] + c)
+                evidence += log_in_nats(prior[entry] + c)
             count += counts[entry]
         for c in range(count):
-            evidence -= _log_in_nats(alpha + c)
+            evidence -= log_in_nats(alpha + c)
     return evidence
 
 

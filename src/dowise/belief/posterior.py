@@ -1,7 +1,8 @@
 """The posterior of a problem's factors, given records.
 
-Each row of each factor has an independent Dirichlet distribution: prior plus counts. If a doubtful
-edge makes a difference, each variable has several versions of its tables
+Each row of each factor has an independent Dirichlet distribution: prior plus counts. With the
+pooled prior the rows of a table are learned together (`dowise.belief.pooling`). If a doubtful edge
+makes a difference, each variable has several versions of its tables
 (`dowise.model.edge_structures`), each with such rows, and the posterior is a mixture over the sets
 of edges, weighted by prior times evidence. Counts and evidence are integers: the posterior does not
 depend on the order of the records, and retracting a record leaves no rounding behind.
@@ -10,7 +11,8 @@ depend on the order of the records, and retracting a record leaves no rounding b
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 
 from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, draw_key, generator
-from dowise._core.types import FloatArray, IntArray, UInt64Array
+from dowise._core.types import BoolArray, FloatArray, IntArray, UInt64Array
 from dowise._core.validation import check_integer
 from dowise.belief.edge_weights import (
     MAX_LANES,
@@ -29,7 +31,16 @@ from dowise.belief.edge_weights import (
     mean_inputs,
     sample_edge_sets,
 )
-from dowise.belief.prior import prior_counts
+from dowise.belief.pooling import (
+    CommonRow,
+    PooledMixedState,
+    PooledState,
+    Pooling,
+    common_row,
+    empty_evidence,
+    pooling_of,
+)
+from dowise.belief.prior import named_tables, prior_counts
 from dowise.errors import DowiseError, DowiseWarning
 from dowise.model import Codes, model_of
 from dowise.model.circuit import Builder, Circuit
@@ -55,6 +66,7 @@ _MIN_BLOCK, _MAX_BLOCK = 16, 256
 
 _kernels = lazy_kernels("dowise.belief.draw_kernels")
 _mixture_kernels = lazy_kernels("dowise.belief.mixture_kernels")
+_pooled_kernels = lazy_kernels("dowise.belief.pooled_kernels")
 
 
 class SettledState(NamedTuple):
@@ -69,10 +81,15 @@ class MixedState(NamedTuple):
     """Kernel view of a posterior with open edges: the entries of all versions."""
 
     prior: FloatArray
+    base: FloatArray
+    """Parameters of the rows that versions are weighed by: `prior`, unless rows are pooled."""
     counts: IntArray
     evidence: IntArray
     """Log evidence of each version, in 2⁻³⁶ nats."""
     unused: IntArray
+
+
+State = SettledState | MixedState | PooledState | PooledMixedState
 
 
 class Posterior:
@@ -84,7 +101,9 @@ class Posterior:
         The problem whose factors are learned.
     prior : Prior, optional
         Dirichlet parameters: a number for every entry, a mapping from variable to counts, or the
-        path of a TOML file with such a mapping. Defaults to the prior of the problem.
+        path of a TOML file with such a mapping; "flat" is 1 for every entry. With "pooled" the rows
+        of a table are learned together, except for variables that the problem's own prior names.
+        Defaults to the prior of the problem.
 
     Examples
     --------
@@ -104,8 +123,14 @@ class Posterior:
         self.layout: TableLayout = self.model.factors if self.is_settled else self.shared.layout
         """Tables of the factors, or of all versions of all variables."""
         prior = problem.prior if prior is None else prior
-        self.prior: FloatArray = prior_counts(self.layout, self.model.factors, prior)
-        """Prior parameter of every entry of the tables."""
+        is_pooled = isinstance(prior, str) and prior == "pooled"
+        if is_pooled:
+            prior = problem.prior if isinstance(problem.prior, Mapping) else 1.0
+        self.base: FloatArray = prior_counts(self.layout, self.model.factors, prior)
+        """Parameter of every entry of flat rows."""
+        self.prior: FloatArray = self.base
+        """Prior parameter of every entry of the tables. Of a pooled row: its matched parameters
+        less the counts, so that `prior + counts` are the current parameters of all rows."""
         self.counts: IntArray = np.zeros(len(self.prior), dtype=np.int64)
         """Number of records that counted for every entry."""
         versions = 0 if self.is_settled else len(self.shared.structures.versions)
@@ -119,6 +144,38 @@ class Posterior:
         """
         self.block = block_size(self.model.circuit.slots)
         """Number of lanes that are drawn together."""
+        self.pooling: Pooling | None = None
+        """Tables whose rows are pooled; None if there are none."""
+        if is_pooled:
+            self.pool(~named_tables(self.layout, self.model.factors, prior))
+
+    def pool(self, may_pool: BoolArray) -> None:
+        """Pool the rows of these tables, where there are several."""
+        pooling = pooling_of(self.layout, may_pool)
+        if pooling.is_pooled.any():
+            self.pooling, self.prior = pooling, self.base.copy()
+            self._told, self._told_flat = empty_evidence(pooling)
+            self._match()
+
+    @property
+    def is_pooled(self) -> bool:
+        """True if the rows of some table are pooled."""
+        return self.pooling is not None
+
+    def refuse_pooled(self, user: str) -> None:
+        """Raise `DowiseError` if rows are pooled; `user` needs independent rows."""
+        if self.is_pooled:
+            raise DowiseError(
+                f'{user} needs independent rows, which prior="pooled" does not have: use '
+                'prior="flat" or counts',
+                code="pooled-prior",
+            )
+
+    def _match(self) -> None:
+        """Compute the evidence of pooled tables from the counts, and match their rows."""
+        if self.pooling is not None:
+            _pooled_kernels.recount(self.state())
+            _pooled_kernels.match_tables(self.state())
 
     @cached_property
     def shared(self) -> SharedTables:
@@ -128,7 +185,7 @@ class Posterior:
     @cached_property
     def is_single_precision(self) -> bool:
         """True if single precision can tell draws apart in every context, whatever is learned."""
-        return bool(self.prior.min() >= MIN_SINGLE_PRECISION)
+        return not self.is_pooled and bool(self.prior.min() >= MIN_SINGLE_PRECISION)
 
     def is_single_precision_in(self, codes: Codes) -> bool:
         """Return True if single precision can tell draws apart in this context, with the counts."""
@@ -146,11 +203,22 @@ class Posterior:
         parameters: FloatArray = self.prior + self.counts
         return parameters
 
-    def state(self) -> SettledState | MixedState:
+    def state(self) -> State:
         """Return the arrays that kernels read and write. They are not copied."""
+        if self.pooling is None:
+            return self._flat_state()
+        pooled = self._told, self._told_flat, self.pooling
+        if self.is_settled:
+            return PooledState(self.prior, self.counts, self.unused, *pooled)
+        return PooledMixedState(
+            self.prior, self.base, self.counts, self.evidence, self.unused, *pooled
+        )
+
+    def _flat_state(self) -> SettledState | MixedState:
+        """Return the state without the pooled rows, for counting many records."""
         if self.is_settled:
             return SettledState(self.prior, self.counts, self.unused)
-        return MixedState(self.prior, self.counts, self.evidence, self.unused)
+        return MixedState(self.prior, self.base, self.counts, self.evidence, self.unused)
 
     # -- learning -----------------------------------------------------------------------------
 
@@ -180,6 +248,7 @@ class Posterior:
             was_learned = not ((self.counts < 0).any() or (self.unused < 0).any())
             if not was_learned:
                 self.counts[:], self.evidence[:], self.unused[:] = before
+                self._match()
         if not was_learned:
             raise DowiseError(
                 f"{record!r} can't be retracted: it was not learned", code="not-learned"
@@ -194,8 +263,7 @@ class Posterior:
         factors, factors_of_variables = self.model.factors, self.model.factors.under_sets(sets)
         if self.is_settled:
             _kernels.count_records(
-                self.counts,
-                self.unused,
+                self._flat_state(),
                 records.codes,
                 records.was_set,
                 set_numbers,
@@ -205,7 +273,7 @@ class Posterior:
             )
         else:
             _mixture_kernels.learn_mixed_many(
-                self.state(),
+                self._flat_state(),
                 self.shared.tables,
                 self.shared.structures.tables_under(sets),
                 factors_of_variables,
@@ -214,6 +282,7 @@ class Posterior:
                 records.was_set,
                 set_numbers,
             )
+        self._match()
 
     def count_at(self, set_number: int, codes: IntArray, fixed: IntArray) -> None:
         """Learn an outcome of the intervention set with this number (`FactorLayout.place`)."""
@@ -244,8 +313,7 @@ class Posterior:
         factors = self.model.factors
         if tables is None:
             _kernels.count_record(
-                self.counts,
-                self.unused,
+                self.state(),
                 codes,
                 fixed,
                 factor_of_variable,
@@ -266,7 +334,8 @@ class Posterior:
             )
 
     def recompute_evidence(self) -> None:
-        """Compute the evidence of all versions from prior and counts."""
+        """Compute the evidence of all versions and pooled tables from prior and counts."""
+        self._match()
         if self.is_settled:
             return
         structures, layout = self.shared.structures, self.layout
@@ -274,7 +343,7 @@ class Posterior:
             if structures.scored >> version.variable & 1:
                 rows = np.isin(layout.row_tables, structures.table_of[m])
                 self.evidence[m] = _mixture_kernels.evidence_of(
-                    self.prior, self.counts, layout.row_starts[rows], layout.row_sizes[rows]
+                    self.base, self.counts, layout.row_starts[rows], layout.row_sizes[rows]
                 )
 
     # -- edges --------------------------------------------------------------------------------
@@ -373,6 +442,32 @@ class Posterior:
         read = self.shared.reading(first_context).variables.tolist()
         return lanes_of(self.shared.edge_weights, self.weights(), read) is not None
 
+    def alike(self) -> dict[str, CommonRow]:
+        """Return the probability that the rows of each table are alike, and their common row.
+
+        Versions of a variable that doubtful edges leave open have a number, "Y (version 2)".
+        """
+        if self.pooling is None:
+            return {}
+        state, names = self.state(), self._table_names()
+        rows = {}
+        for t in np.flatnonzero(self.pooling.is_pooled).tolist():
+            shares = np.empty((int(self.pooling.sizes[t]) - 1, len(self.pooling.grid.a)))
+            probability = float(_pooled_kernels.weigh_table(state, t, shares))
+            rows[names[t]] = common_row(shares, probability, self.pooling)
+        return rows
+
+    def _table_names(self) -> list[str]:
+        factors = self.model.factors
+        if self.is_settled:
+            return list(factors.names)
+        numbers: Counter[int] = Counter()
+        names = []
+        for v in self.layout.targets.tolist():
+            numbers[v] += 1
+            names.append(f"{factors.variables[v]} (version {numbers[v]})")
+        return names
+
     # -- draws --------------------------------------------------------------------------------
 
     def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
@@ -467,6 +562,9 @@ class Posterior:
         copied.__dict__ |= self.__dict__
         copied.counts, copied.evidence = self.counts.copy(), self.evidence.copy()
         copied.unused = self.unused.copy()
+        if self.is_pooled:
+            copied.prior = self.prior.copy()
+            copied._told, copied._told_flat = self._told.copy(), self._told_flat.copy()
         return copied
 
     def as_dict(self) -> dict[str, Any]:
@@ -483,7 +581,7 @@ class Posterior:
         """
         from dowise.belief.serialization import read_posterior
 
-        posterior = cls(problem)
+        posterior = cls(problem, 1.0)
         read_posterior(posterior, data)
         return posterior
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dowise._core.files import read_file
-from dowise._core.types import FloatArray
+from dowise._core.types import BoolArray, FloatArray
 from dowise.errors import DowiseError, suggestion
 from dowise.model import FactorLayout
 from dowise.model.factors import TableLayout
@@ -25,11 +25,13 @@ def prior_counts(tables: TableLayout, factors: FactorLayout, prior: Prior) -> Fl
     variable several factors, the name of the variable stands for all of them, and the name of a
     factor ("Y | X") for one, unless edges are doubtful. A path is a TOML file with such a mapping.
     """
+    if isinstance(prior, str) and prior == "flat":
+        prior = 1.0
     if isinstance(prior, str | Path):
         if isinstance(prior, str) and not os.path.lexists(prior):
             raise DowiseError(
-                f"prior={prior!r}: no such file (expected a number, such as 1.0, counts by "
-                "variable, or the path of a TOML file of those)",
+                f'prior={prior!r}: no such file (expected "flat", "pooled", a number, such as 1.0, '
+                "counts by variable, or the path of a TOML file of those)",
                 code="file-not-found",
             )
         return read_file(prior, lambda text: prior_counts(tables, factors, parse_prior(text)))
@@ -50,6 +52,14 @@ def prior_counts(tables: TableLayout, factors: FactorLayout, prior: Prior) -> Fl
                 raise DowiseError(_misfit(tables, factors, name, t), code="invalid-shape")
             tables.table(flat, t)[...] = counts
     return flat
+
+
+def named_tables(tables: TableLayout, factors: FactorLayout, prior: Prior) -> BoolArray:
+    """Return True for each table that a mapping of counts names."""
+    named = np.zeros(len(tables.targets), dtype=bool)
+    for name in prior if isinstance(prior, Mapping) else ():
+        named[_tables_named(tables, factors, name)] = True
+    return named
 
 
 def _tables_named(tables: TableLayout, factors: FactorLayout, name: str) -> list[int]:

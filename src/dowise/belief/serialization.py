@@ -19,7 +19,8 @@ Each factor has the Dirichlet parameters of the prior and the count of each entr
 with named axes and labels, so that the file can be read without the problem. The name of a factor
 is that of its variable if it is a CPT, and "Y | X" if a hidden cause joins Y to X. `unused` is the
 number of values of a variable that could not be counted because another one was missing ("" if no
-arm needs the factor). If edges are doubtful, there are "edges", with their priors, and "tables" in
+arm needs the factor). A table with pooled rows has "pooled": true; its "prior" is that of flat
+rows. If edges are doubtful, there are "edges", with their priors, and "tables" in
 place of "factors": for each variable a list with a table for each set of edges that changes it.
 
 A belief that keeps its records (`Belief(problem, evidence=True)`) also has the records, each with
@@ -33,8 +34,9 @@ its count, and the history of the evidence against the graph (logarithms; "large
       }
 
 Numbers are restored to the last bit. Unknown versions and counts that do not fit are errors.
-Version 2 had no "unused". Version 1 had "counts" in place of "factors", the sums of prior and
-counts: they are read as a prior, so that the records can't be retracted.
+Version 3 had no pooled rows, and version 2 no "unused". Version 1 had "counts" in place of
+"factors", the sums of prior and counts: they are read as a prior, so that the records can't be
+retracted.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dowise._core.types import AnyArray
+from dowise._core.types import AnyArray, BoolArray
 from dowise.errors import DowiseError, InputSyntaxError
 from dowise.model.factors import TableLayout
 from dowise.problem import Problem
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from dowise.belief.posterior import Posterior
 
 
-_FORMAT, _VERSION = "dowise-belief", 3
+_FORMAT, _VERSION, _FLAT_VERSION = "dowise-belief", 4, 3
 _NOT_A_BELIEF = "not a saved belief (expected a file written by belief.save)"
 _MAX_COUNT = 10**9  # a larger one must be damage, and recomputing its evidence takes too long
 
@@ -79,7 +81,8 @@ def parse_belief(text: str) -> dict[str, Any]:
 def posterior_to_json(posterior: Posterior) -> dict[str, Any]:
     """Return the JSON data of a posterior."""
     factors, layout = posterior.model.factors, posterior.layout
-    data: dict[str, Any] = {"format": _FORMAT, "version": _VERSION}
+    version = _VERSION if posterior.is_pooled else _FLAT_VERSION
+    data: dict[str, Any] = {"format": _FORMAT, "version": version}
     if posterior.is_settled:
         names = enumerate(factors.names)
         data["factors"] = {name: _table_to_json(posterior, t) for t, name in names}
@@ -93,11 +96,12 @@ def posterior_to_json(posterior: Posterior) -> dict[str, Any]:
 
 
 def _table_to_json(posterior: Posterior, t: int) -> dict[str, Any]:
-    layout = posterior.layout
+    layout, pooling = posterior.layout, posterior.pooling
     return {
         **_axes_to_json(posterior.problem, layout, t),
-        "prior": layout.table(posterior.prior, t).tolist(),
+        "prior": layout.table(posterior.base, t).tolist(),
         "counts": layout.table(posterior.counts, t).tolist(),
+        **({"pooled": True} if pooling is not None and pooling.is_pooled[t] else {}),
     }
 
 
@@ -107,15 +111,19 @@ def _table_to_json(posterior: Posterior, t: int) -> dict[str, Any]:
 def read_posterior(posterior: Posterior, data: dict[str, Any]) -> None:
     """Fill a new posterior with prior, counts and evidence from JSON data."""
     version = _checked_version(data)
+    is_pooled = np.zeros(len(posterior.layout.targets), dtype=bool)
     if posterior.is_settled:
-        _read_factors(posterior, data, version)
+        _read_factors(posterior, data, version, is_pooled)
     else:
-        _read_versions(posterior, data, version)
+        _read_versions(posterior, data, version, is_pooled)
     _read_unused(posterior, data)
+    posterior.pool(is_pooled)
     posterior.recompute_evidence()
 
 
-def _read_factors(posterior: Posterior, data: dict[str, Any], version: int) -> None:
+def _read_factors(
+    posterior: Posterior, data: dict[str, Any], version: int, is_pooled: BoolArray
+) -> None:
     factors = posterior.model.factors
     if "tables" in data:
         raise DowiseError(
@@ -133,10 +141,12 @@ def _read_factors(posterior: Posterior, data: dict[str, Any], version: int) -> N
             code="wrong-problem",
         )
     for f, name in enumerate(factors.names):
-        _read_table(posterior, f, stored[name], name, version)
+        is_pooled[f] = _read_table(posterior, f, stored[name], name, version)
 
 
-def _read_versions(posterior: Posterior, data: dict[str, Any], version: int) -> None:
+def _read_versions(
+    posterior: Posterior, data: dict[str, Any], version: int, is_pooled: BoolArray
+) -> None:
     variables, priors = posterior.model.factors.variables, dict(posterior.problem.edge_priors)
     edges, stored = data.get("edges"), data.get("tables")
     if edges != priors:
@@ -154,7 +164,7 @@ def _read_versions(posterior: Posterior, data: dict[str, Any], version: int) -> 
         for t, table in zip(numbers, stored[name], strict=True):
             if not isinstance(table, dict):
                 raise _damaged(f"a table of {name} is missing")
-            _read_table(posterior, t, table, name, version)
+            is_pooled[t] = _read_table(posterior, t, table, name, version)
 
 
 def _damaged(problem: str) -> DowiseError:
@@ -176,7 +186,8 @@ def _checked_version(data: dict[str, Any]) -> int:
 
 def _read_table(
     posterior: Posterior, t: int, stored: dict[str, Any], name: str, version: int
-) -> None:
+) -> bool:
+    """Fill a table, and return True if its rows are pooled."""
     layout = posterior.layout
     for key, expected in _axes_to_json(posterior.problem, layout, t).items():
         if stored.get(key) != expected:
@@ -188,7 +199,7 @@ def _read_table(
     prior = _numbers(layout.shapes[t], stored, "counts" if version == 1 else "prior", name)
     if not (prior > 0).all():
         raise _damaged(f"the prior of {name} must be above 0")
-    layout.table(posterior.prior, t)[...] = prior
+    layout.table(posterior.base, t)[...] = prior
     if version > 1:
         counts = _numbers(layout.shapes[t], stored, "counts", name)
         if counts.dtype.kind not in "iu" or not (counts >= 0).all():
@@ -196,6 +207,10 @@ def _read_table(
         if counts.max(initial=0) > _MAX_COUNT:
             raise _damaged(f"{name} was seen {counts.max():.1e} times")
         layout.table(posterior.counts, t)[...] = counts
+    is_pooled = stored.get("pooled", False)
+    if type(is_pooled) is not bool:
+        raise _damaged(f"{name} has pooled={is_pooled!r:.30}, which must be true or false")
+    return is_pooled
 
 
 def _read_unused(posterior: Posterior, data: dict[str, Any]) -> None:

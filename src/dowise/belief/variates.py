@@ -158,6 +158,25 @@ def exp32(x):
     return float32(0) if low else scaled
 
 
+@CALLED
+def exp64(x):
+    """Return e^x for x ≤ 0 (0 below −708), to about 2e-16: Cephes' rational approximation.
+
+    libm is not used because it differs between machines.
+    """
+    if x < -708:
+        return 0.0
+    k = np.floor(x * 1.4426950408889634073599 + 0.5)
+    r = x - k * 6.93145751953125e-1
+    r -= k * 1.42860682030941723212e-6
+    r2 = r * r
+    p = r * ((1.26177193074810590878e-4 * r2 + 3.02994407707441961300e-2) * r2 + 1.0)
+    q = 3.00198505138664455042e-6 * r2 + 2.52448340349684104192e-3
+    q = (q * r2 + 2.27265548208155028766e-1) * r2 + 2.0
+    power = np.int64((int64(k) + int64(1023)) << int64(52)).view(np.float64)
+    return (1.0 + 2.0 * (p / (q - p))) * power
+
+
 @SMALL
 def normals(z, scale):
     """Return two normals times a scale (Box–Muller), from a hash.

@@ -162,8 +162,8 @@ options_option = click.option(
 )
 prior_option = click.option(
     "--prior",
-    metavar="NUMBER|FILE",
-    help="Prior counts: a number, or a TOML file with counts per variable.",
+    metavar="flat|pooled|NUMBER|FILE",
+    help="Prior: flat, pooled, a number of counts, or a TOML file with counts per variable.",
 )
 seed_option = integer_option("--seed", "S", "Random seed.", minimum=0, default=0)
 reason_option = click.option(

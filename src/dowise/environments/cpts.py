@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dowise._core.types import FloatArray
+from dowise.belief.pooling import grid
 from dowise.errors import DowiseError, suggestion, type_name
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
@@ -131,20 +132,42 @@ def cpts_from_prior(
 ) -> dict[str, FloatArray]:
     """Draw CPTs with independent rows from the Dirichlet distributions of a prior.
 
-    `prior` is a number or a mapping, as for `Belief`. If the graph has no hidden causes, worlds are
-    as the belief expects them. Rows that the prior does not name, such as those of hidden
-    variables, have the `concentration`. Counts of single factors ("Y | X") are ignored, because
-    worlds have CPTs.
+    `prior` is a number, a mapping or "pooled", as for `Belief`. If the graph has no hidden causes,
+    worlds are as the belief expects them. Rows that the prior does not name, such as those of
+    hidden variables, have the `concentration`. Counts of single factors ("Y | X") are ignored,
+    because worlds have CPTs.
     """
-    counts_by_name = prior if isinstance(prior, Mapping) else dict.fromkeys(problem.graph, prior)
+    is_pooled, counts_by_name = prior == "pooled", prior
+    if is_pooled:
+        counts_by_name = problem.prior if isinstance(problem.prior, Mapping) else {}
+    elif not isinstance(prior, Mapping):
+        counts_by_name = dict.fromkeys(problem.graph, prior)
     tables = {}
     for name in graph:
         shape = tuple(sizes[axis] for axis in (*graph.parents(name), name))
+        if is_pooled and name in problem.graph and name not in counts_by_name:
+            tables[name] = _pooled_rows(shape, source)
+            continue
         counts = np.asarray(counts_by_name.get(name, concentration), dtype=np.float64)
         if counts.ndim > 1:
             counts = _over_hidden_parents(problem, graph, name, counts)
         tables[name] = _dirichlet_rows(np.broadcast_to(counts, shape), source)
     return tables
+
+
+def _pooled_rows(shape: tuple[int, ...], source: np.random.Generator) -> FloatArray:
+    """Draw a table from the pooled prior: the hypothesis, the common sticks, then the rows."""
+    *axes, values = shape
+    if np.prod(axes, dtype=int) == 1 or source.random() < 0.5:
+        return _dirichlet_rows(np.ones(shape), source)
+    pairs, table, left = grid(values), np.empty(shape), np.ones(axes)
+    for stick in range(values - 1):
+        g = source.choice(len(pairs.a), p=np.exp(pairs.log_prior[values - 1 - stick]))
+        share = source.beta(pairs.a[g], pairs.b[g], axes)
+        table[..., stick] = left * share
+        left = left * (1 - share)
+    table[..., -1] = left
+    return table
 
 
 def _over_hidden_parents(

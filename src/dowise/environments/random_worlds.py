@@ -106,7 +106,7 @@ def sample_world(
     `prior` is a valid prior of `Belief`, a number or a mapping, and defaults to the problem's.
     Rows that it does not name are drawn by the options.
     """
-    if prior is None and problem.prior != 1.0:
+    if prior is None and problem.prior not in (1.0, "pooled"):
         prior = problem.prior
     drawn = problem.drawn if options.edges == "all" else _with_some_edges(problem, rng)
     plan = _plan(problem, drawn, options)
@@ -120,7 +120,7 @@ def sample_worlds(
     problem: Problem, rngs: Sequence[np.random.Generator], options: WorldOptions = DEFAULT_OPTIONS
 ) -> list[Environment]:
     """Draw a world from each generator, as `sample_world` does, together if only CPTs are drawn."""
-    if options.edges != "all" or problem.prior != 1.0:
+    if options.edges != "all" or problem.prior not in (1.0, "pooled"):
         return [sample_world(problem, rng, options) for rng in rngs]
     plan = _plan(problem, problem.drawn, options)
     return plan.worlds(problem, random_cpts(plan.shapes, rngs, options.concentration))

@@ -22,7 +22,7 @@ from dowise.policies.base import MinimalPolicy
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.registry import is_known, make_policy, policy_factory, resolve_policy_name
 from dowise.problem import Problem, load_problem
-from dowise.problem.prior import parse_prior, plain_prior
+from dowise.problem.prior import is_prior_name, parse_prior, plain_prior
 from dowise.problem.problem_file import parse_problem, problem_text
 
 DEFAULT_POLICY = "best"
@@ -115,7 +115,8 @@ class ExperimentConfig:
                 f"(in a command, --policy-module {module if colon else 'MODULE'})",
                 code="unknown-policy",
             )
-        if isinstance(self.options.get("prior"), str):  # a file name, which is never opened
+        prior = self.options.get("prior")
+        if isinstance(prior, str) and not is_prior_name(prior):  # a file name is never opened
             raise DowiseError("the prior in the journal is damaged", code="damaged-file")
         return make_policy(self.policy, self.problem, **self.options)
 
@@ -166,7 +167,8 @@ def _complete_options(problem: Problem, policy: str, options: dict[str, Any]) ->
             raise DowiseError(
                 f"{name} is not an option of a live experiment: {reason}", code="unknown-option"
             )
-    if isinstance(prior := options.get("prior"), str | Path):
+    prior = options.get("prior")
+    if isinstance(prior, str | Path) and not is_prior_name(prior):
         options["prior"] = read_file(prior, parse_prior)
     parameters = inspect.signature(policy_factory(policy)).parameters
     defaults = {

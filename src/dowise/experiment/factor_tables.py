@@ -296,13 +296,14 @@ def _table(
     *scope, name = (posterior.model.factors.variables[u] for u in layout.families[t])
     shape = layout.shapes[t]
     counts = layout.table(posterior.counts, t).reshape(-1, shape[-1])
-    prior = layout.table(posterior.prior, t).reshape(-1, shape[-1])
+    parameters = layout.table(posterior.parameters, t).reshape(-1, shape[-1])
+    prior = layout.table(posterior.base, t).reshape(-1, shape[-1])
     records = counts.sum(axis=1)
     shown = np.arange(len(counts))
     limit = max(1, min(max_rows, MAX_CELLS // shape[-1]))
     if len(counts) > limit:
         shown = np.argsort(-records, kind="stable")[:limit]
-    parameters = prior[shown] + counts[shown]
+    parameters = parameters[shown]
     means = parameters / parameters.sum(axis=1, keepdims=True)
     intervals = dirichlet_intervals(parameters, LEVEL)
     # The first axis is for tables of a single row, which have no other axis.

@@ -318,6 +318,7 @@ class BayesOptimal(BayesianPolicy):
         self.horizon = check_integer("horizon", horizon, 1)
         posterior = self.belief.posterior
         _refuse_open_edges(problem, posterior)
+        posterior.refuse_pooled("bayes-optimal")
         self._start = Belief(problem, posterior=posterior.copy())
         self._counts_at_start = posterior.counts.copy()
         parameters = posterior.parameters.tobytes()

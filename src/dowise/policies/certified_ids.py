@@ -106,6 +106,7 @@ class CertifiedSampling(BayesianPolicy):
         belief: Belief | None = None,
     ) -> None:
         super().__init__(problem, prior, belief)
+        self.belief.posterior.refuse_pooled("certified-ids")
         self.samples = check_integer("samples", samples, MIN_SAMPLES)
         arms = len(problem.arms)
         check_memory(arms, min(arms, self.samples), len(problem.payoff.values))

@@ -24,7 +24,7 @@ from dowise.belief.mixture_kernels import (
     weigh,
     with_entries,
 )
-from dowise.belief.posterior import MixedState, SettledState
+from dowise.belief.posterior import State
 from dowise.model import Codes
 from dowise.model.kernels import observe_round
 from dowise.model.sampler import TrialScript
@@ -59,7 +59,7 @@ class Mixture(NamedTuple):
 class TrialPosterior(NamedTuple):
     """Posterior that a compiled trial draws from and learns into."""
 
-    state: SettledState | MixedState
+    state: State
     rows: IntArray
     """rows[c]: entries where the circuit's rows start in context c."""
     mixture: Mixture | None
@@ -175,8 +175,7 @@ def learn_round(
     one = script.contexts.ndim  # a literal would compile everything again
     if mixture is None:
         count_record(
-            state.counts,
-            state.unused,
+            state,
             outcome.seen,
             fixed,
             arms.under[place],

@@ -3,6 +3,7 @@
 from dowise.problem.arms import explain_excluded_arms as explain_excluded_arms
 from dowise.problem.intervention import Intervention
 from dowise.problem.payoff import Payoff
+from dowise.problem.prior import is_prior_name as is_prior_name
 from dowise.problem.problem import MAX_ARMS as MAX_ARMS
 from dowise.problem.problem import Problem
 from dowise.problem.problem_file import builtin_names, load_problem

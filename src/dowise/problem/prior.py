@@ -1,6 +1,6 @@
 """Prior of a problem: Dirichlet counts for the tables of variables, in units of records.
 
-A problem stores its prior as plain numbers; the belief interprets them.
+A problem stores its prior as plain numbers or as "pooled"; the belief interprets it.
 
 >>> from dowise import CausalGraph, Problem
 >>> Problem(CausalGraph.parse("X -> Y"), "Y", prior={"X": [3, 1]}).prior["X"]
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -30,9 +30,16 @@ if TYPE_CHECKING:
 SMALLEST, LARGEST = 1e-6, 1e9
 
 Prior = float | Mapping[str, Any] | str | Path
-"""A number for every entry, counts by variable, or the path of a TOML file with such counts."""
-KnownPrior = float | Mapping[str, Any]
-"""A number, or for each variable a number or nested tuples of numbers."""
+"""A number for every entry, counts by variable, the path of a TOML file with such counts, "flat" (1
+for every entry) or "pooled" (`dowise.belief.pooling`)."""
+KnownPrior = float | Mapping[str, Any] | Literal["pooled"]
+"""A number, for each variable a number or nested tuples of numbers, or "pooled"."""
+PRIOR_NAMES = ("flat", "pooled")
+
+
+def is_prior_name(prior: object) -> bool:
+    """Return True for "flat" and "pooled", which are not the names of files."""
+    return isinstance(prior, str) and prior in PRIOR_NAMES
 
 
 def prior_from_user(problem: Problem, prior: Prior | None) -> KnownPrior:
@@ -41,8 +48,10 @@ def prior_from_user(problem: Problem, prior: Prior | None) -> KnownPrior:
     Counts by parents are checked here if the variable has a single table with the shape of the
     CPT: no hidden causes and no doubtful edges into it. Otherwise the belief checks them.
     """
-    if prior is None:
+    if prior is None or prior == "flat":
         return 1.0
+    if prior == "pooled":
+        return "pooled"
     if isinstance(prior, str | Path):
         return read_file(prior, lambda text: prior_from_user(problem, parse_prior(text)))
     if not isinstance(prior, Mapping):
@@ -57,8 +66,8 @@ def prior_from_user(problem: Problem, prior: Prior | None) -> KnownPrior:
     return MappingProxyType(dict(sorted(by_name.items())))
 
 
-def plain_prior(prior: KnownPrior | None) -> float | dict[str, Any] | None:
-    """Return a prior as a number or a dict, for pickle and JSON."""
+def plain_prior(prior: KnownPrior | None) -> float | dict[str, Any] | str | None:
+    """Return a prior as a number, a dict or "pooled", for pickle and JSON."""
     return dict(prior) if isinstance(prior, Mapping) else prior
 
 

@@ -119,8 +119,8 @@ class Problem(Frozen):
     forbidden : arm or iterable of arms
         Assignments that no arm may contain.
     prior : float, mapping or path, optional
-        Prior counts that a `Belief` starts with: a number, counts by variable, or the path of a
-        TOML file with such counts.
+        Prior that a `Belief` starts with: "flat" (the default), "pooled", a number of counts,
+        counts by variable, or the path of a TOML file with such counts.
     costs : mapping of str to float, optional
         Cost of setting a variable or of an arm, such as {"X": 0.1, "do(Z=1)": 0.3}, in the units
         of the reward. Rewards are then net of costs.
@@ -227,6 +227,8 @@ class Problem(Frozen):
             self.possible, priors = with_soft_edges(self.graph, priors, self.soft, edges)
         self.edge_priors = MappingProxyType(priors)
         self.prior = prior_from_user(self, prior)
+        self.states_prior = prior is not None
+        """True if the user stated the prior, so that the policy "best" does not choose it."""
         self.intervention_sets, self.arms = self._sets_and_arms(custom)
         self.payoff = self.payoff.with_costs(arm_costs(self))
         if not self._is_rebuilt:
@@ -788,7 +790,8 @@ class Problem(Frozen):
         parts += [f"forbidden=[{', '.join(map(str, self.forbidden))}]"] if self.forbidden else []
         costs = ", ".join(f"{text}: {cost:g}" for text, cost in self.costs.items())
         parts += [f"costs={{{costs}}}"] if self.costs else []
-        prior = "{…}" if isinstance(self.prior, Mapping) else f"{self.prior:g}"
+        is_number = isinstance(self.prior, float)
+        prior = f"{self.prior:g}" if is_number else "{…}" if self.prior != "pooled" else "pooled"
         parts += [f"prior={prior}"] if self.prior != 1.0 else []
         parts += [f"{len(self.arms)} arms"]
         return f"<Problem {f'{self.name}: ' if self.name else ''}{', '.join(parts)}>"
@@ -802,7 +805,7 @@ class Problem(Frozen):
             "arms": self.arms if self.arms_kind == "custom" else self.arms_kind,
             "manipulable": None,  # non_manipulable implies it
             "edge_prior": plain_prior(self.edge_prior),
-            "prior": plain_prior(self.prior),
+            "prior": plain_prior(self.prior) if self.states_prior else None,
             "costs": dict(self.costs),
         }
         names = signature(Problem).parameters

@@ -24,7 +24,7 @@ from dowise.errors import DowiseError, InputSyntaxError, suggestion
 from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
 from dowise.problem.domains import names_of
-from dowise.problem.prior import plain_prior
+from dowise.problem.prior import is_prior_name, plain_prior
 from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem, rebuild_problem
 
 _BUILTIN = Path(__file__).parent / "builtin"
@@ -133,7 +133,7 @@ def problem_text(problem: Problem) -> str:
     kind, edge_prior = problem.arms_kind, problem.edge_prior
     is_default_kind = kind == "pomis" and not (problem.forbidden or problem.costs)
     arms = [str(arm) for arm in problem.arms] if kind == "custom" else kind
-    has_prior = not isinstance(problem.prior, Mapping) and problem.prior != 1.0
+    has_prior = problem.states_prior and not isinstance(problem.prior, Mapping)
     options: dict[str, Any] = {  # None is left out
         "name": problem.name,
         "description": problem.description,
@@ -196,7 +196,7 @@ def _build(data: dict[str, Any], folder: Path | None, is_new: bool) -> Problem:
         options |= {key: _undotted(options[key], {*graph})} if key in options else {}
     if "reward_values" in options:
         options["reward_values"] = _with_numbers(options["reward_values"])
-    if isinstance(options.get("prior"), str):
+    if isinstance(options.get("prior"), str) and not is_prior_name(options["prior"]):
         if folder is None:
             raise DowiseError(
                 "prior files cannot be read here: put the counts into the text",

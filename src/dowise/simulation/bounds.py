@@ -378,7 +378,9 @@ def bounds(
     trials = check_integer("trials", TRIALS if trials is None else trials, MIN_TRIALS_FOR_QUANTILE)
     contexts = _contexts(problem)
     level = delta / (2 * horizon * arms)
-    prior = _estimate_prior(Belief(problem), contexts, samples, level, seed, progress)
+    belief = Belief(problem)
+    belief.posterior.refuse_pooled("bounds")
+    prior = _estimate_prior(belief, contexts, samples, level, seed, progress)
     is_joint = samples >= MIN_DRAWS_PER_KIND * len(prior.maps)
     entropy, error = (
         map_entropy(prior.maps) if is_joint else _summed_entropy(prior.p_best * samples)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictInt, model_validator
 
 from dowise.errors import DowiseError
+from dowise.problem import is_prior_name
 
 MAX_BATCH_ARMS = 100_000  # listed arms times contexts: more take seconds
 Text = Annotated[str, Field(max_length=10_000)]
@@ -176,9 +177,11 @@ class NewToken(_Body):
 
 def keyword_options(options: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return the options of a policy. Raises `DowiseError` if the prior is the path of a file."""
-    if options is not None and isinstance(options.get("prior"), str):
+    prior = None if options is None else options.get("prior")
+    if isinstance(prior, str) and not is_prior_name(prior):
         raise DowiseError(
-            "the prior is a text, and no files are read here: send its counts by variable",
+            f'prior={prior!r} is not known, and no files are read here: send "flat", "pooled", a '
+            "number, or counts by variable",
             code="invalid-type",
         )
     return options
