@@ -133,14 +133,14 @@ def match_table(state, table):
     means, squares, unseen = np.empty(size), np.empty(size), np.empty(size)
     unseen[0] = -1.0
     for row in range(pooling.starts[table], pooling.starts[table + 1], size):
-        total = int64(0)
+        records = int64(0)
         for k in range(size):
-            total += counts[row + k]
-        if total == 0 and unseen[0] >= 0:
+            records += counts[row + k]
+        if records == 0 and unseen[0] >= 0:
             for k in range(size):
                 state.prior[row + k] = unseen[k]
             continue
-        left, rest, rest2 = total, 1.0, 1.0
+        left, rest, rest2 = records, 1.0, 1.0
         for stick in range(size - 1):
             hit, mean, square = counts[row + stick], 0.0, 0.0
             for i in range(used[stick]):
@@ -157,8 +157,8 @@ def match_table(state, table):
         above, below = 0.0, 0.0
         for k in range(size):
             own = 1.0 + counts[row + k]
-            m = own / (size + total)
-            square = m * (own + 1.0) / (size + total + 1.0)
+            m = own / (size + records)
+            square = m * (own + 1.0) / (size + records + 1.0)
             means[k] = (1.0 - pooled) * m + pooled * means[k]
             square = (1.0 - pooled) * square + pooled * squares[k]
             above += means[k] * (1.0 - means[k])
@@ -166,23 +166,17 @@ def match_table(state, table):
         kappa = above / below - 1.0
         for k in range(size):
             state.prior[row + k] = kappa * means[k] - counts[row + k]
-            if total == 0:
+            if records == 0:
                 unseen[k] = state.prior[row + k]
 
 
 @kernel()
-def match_tables(state):
-    """Match all rows of all pooled tables."""
-    for table in range(len(state.pooling.sizes)):
-        if state.pooling.is_pooled[table]:
-            match_table(state, table)
+def recount(state, points):
+    """Compute the evidence of all pooled tables from the counts, equal to that of `add_count`.
 
-
-@kernel()
-def recount(state):
-    """Compute the evidence of all pooled tables from the counts, equal to that of `add_count`."""
+    `points` are all counts of values, and of a value and those after it, ascending.
+    """
     counts, grid = state.counts, state.pooling.grid
-    points = _distinct_counts(state)
     shapes, sums = _log_sums(grid.shapes, points), _log_sums(grid.sums, points)
     whole = _log_sums(np.arange(1.0, len(grid.log_prior) + 1.0), points)
     width = len(grid.shapes)
@@ -196,12 +190,12 @@ def recount(state):
             left = int64(0)
             for k in range(size):
                 left += counts[row + k]
-                flat += whole[0, np.searchsorted(points, counts[row + k])]
-            flat -= whole[size - 1, np.searchsorted(points, left)]
+                flat += whole[0, _index(points, counts[row + k])]
+            flat -= whole[size - 1, _index(points, left)]
             for stick in range(size - 1):
                 hit = counts[row + stick]
-                hits, misses = np.searchsorted(points, hit), np.searchsorted(points, left - hit)
-                total = np.searchsorted(points, left)
+                hits, misses = _index(points, hit), _index(points, left - hit)
+                total = _index(points, left)
                 for g in range(len(grid.a)):
                     told[stick, g] += shapes[g // width, hits] + shapes[g % width, misses]
                     told[stick, g] -= sums[grid.sum_of[g], total]
@@ -210,21 +204,16 @@ def recount(state):
 
 
 @njit
-def _distinct_counts(state):
-    """Return all counts of values and of remaining values in pooled rows, ascending."""
-    found = np.empty(2 * len(state.counts), dtype=np.int64)
-    n = 0
-    for table in range(len(state.pooling.sizes)):
-        if not state.pooling.is_pooled[table]:
-            continue
-        size = state.pooling.sizes[table]
-        for row in range(state.pooling.starts[table], state.pooling.starts[table + 1], size):
-            left = int64(0)
-            for k in range(size - 1, -1, -1):
-                left += state.counts[row + k]
-                found[n], found[n + 1] = state.counts[row + k], left
-                n += 2
-    return np.unique(found[:n])
+def _index(points, count):
+    """Return the index of a count among ascending points."""
+    low, high = 0, len(points) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if points[middle] < count:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit

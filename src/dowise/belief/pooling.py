@@ -28,7 +28,7 @@ import numpy as np
 from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise.model.factors import TableLayout
 
-SHAPES: FloatArray = 2.0 ** np.arange(-1, 8)
+SHAPES: FloatArray = 2.0 ** np.arange(-1.0, 8.0)
 """Values of a and b on the grid."""
 MAX_ROWS = 10_000
 """Tables of more rows stay flat: all rows of a table are matched after every record."""
@@ -126,6 +126,16 @@ def empty_evidence(pooling: Pooling) -> tuple[IntArray, IntArray]:
     tables, sticks = len(pooling.sizes), pooling.grid.log_prior.shape[0] - 1
     told = np.zeros((tables, sticks, len(pooling.grid.a)), dtype=np.int64)
     return told, np.zeros(tables, dtype=np.int64)
+
+
+def counts_in_rows(counts: IntArray, pooling: Pooling) -> IntArray:
+    """Return all counts of values in pooled rows, and of a value and those after it, ascending."""
+    found = [np.zeros(1, dtype=np.int64)]
+    for table in np.flatnonzero(pooling.is_pooled).tolist():
+        rows = counts[pooling.starts[table] : pooling.starts[table + 1]]
+        rows = rows.reshape(-1, pooling.sizes[table])
+        found += [rows.ravel(), np.cumsum(rows[:, ::-1], axis=1).ravel()]
+    return np.unique(np.concatenate(found))
 
 
 def common_row(shares: FloatArray, probability: float, pooling: Pooling) -> CommonRow:

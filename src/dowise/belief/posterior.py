@@ -37,6 +37,7 @@ from dowise.belief.pooling import (
     PooledState,
     Pooling,
     common_row,
+    counts_in_rows,
     empty_evidence,
     pooling_of,
 )
@@ -155,7 +156,7 @@ class Posterior:
         if pooling.is_pooled.any():
             self.pooling, self.prior = pooling, self.base.copy()
             self._told, self._told_flat = empty_evidence(pooling)
-            self._match()
+            self._match_rows()
 
     @property
     def is_pooled(self) -> bool:
@@ -171,11 +172,16 @@ class Posterior:
                 code="pooled-prior",
             )
 
-    def _match(self) -> None:
+    def _pool_again(self) -> None:
         """Compute the evidence of pooled tables from the counts, and match their rows."""
         if self.pooling is not None:
-            _pooled_kernels.recount(self.state())
-            _pooled_kernels.match_tables(self.state())
+            _pooled_kernels.recount(self.state(), counts_in_rows(self.counts, self.pooling))
+            self._match_rows()
+
+    def _match_rows(self) -> None:
+        assert self.pooling is not None
+        for table in np.flatnonzero(self.pooling.is_pooled):
+            _pooled_kernels.match_table(self.state(), table)
 
     @cached_property
     def shared(self) -> SharedTables:
@@ -248,7 +254,7 @@ class Posterior:
             was_learned = not ((self.counts < 0).any() or (self.unused < 0).any())
             if not was_learned:
                 self.counts[:], self.evidence[:], self.unused[:] = before
-                self._match()
+                self._pool_again()
         if not was_learned:
             raise DowiseError(
                 f"{record!r} can't be retracted: it was not learned", code="not-learned"
@@ -282,7 +288,7 @@ class Posterior:
                 records.was_set,
                 set_numbers,
             )
-        self._match()
+        self._pool_again()
 
     def count_at(self, set_number: int, codes: IntArray, fixed: IntArray) -> None:
         """Learn an outcome of the intervention set with this number (`FactorLayout.place`)."""
@@ -335,7 +341,7 @@ class Posterior:
 
     def recompute_evidence(self) -> None:
         """Compute the evidence of all versions and pooled tables from prior and counts."""
-        self._match()
+        self._pool_again()
         if self.is_settled:
             return
         structures, layout = self.shared.structures, self.layout
