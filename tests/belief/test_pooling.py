@@ -188,7 +188,7 @@ def test_mean_rewards_are_those_of_exact_draws():
     posterior = Posterior(problem, "pooled")
     for record in random_records(problem, 40, seed=2):
         posterior.learn(record)
-    rng, draws = np.random.default_rng(0), 40_000
+    rng, draws = np.random.default_rng(0), 2000
     entries = np.empty((posterior.layout.entries, draws))
     for t, shape in enumerate(posterior.layout.shapes):
         counts = posterior.layout.table(posterior.counts, t).reshape(-1, shape[-1])
@@ -209,7 +209,7 @@ def test_mean_rewards_are_those_of_exact_draws():
         is_pooled = rng.random(draws) < chance
         target[...] = np.where(is_pooled[:, None, None], np.stack([hit, 1 - hit], axis=-1), flat)
     codes = (1,)
-    drawn = np.array([posterior.model.distributions(entries[:, i], codes) for i in range(2000)])
+    drawn = np.array([posterior.model.distributions(entries[:, i], codes) for i in range(draws)])
     exact = posterior.mean_distributions(codes)
     error = drawn.std(axis=0) / np.sqrt(len(drawn))
     assert (np.abs(drawn.mean(axis=0) - exact) < 4.5 * error + 1e-12).all()
