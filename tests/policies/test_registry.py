@@ -9,7 +9,16 @@ import pytest
 from support.custom_policies import GREEDY
 from support.errors import raises_code
 
-from dowise import Belief, DowiseError, load_problem, make_policy, register_policy, simulate
+from dowise import (
+    Belief,
+    CausalGraph,
+    DowiseError,
+    Problem,
+    load_problem,
+    make_policy,
+    register_policy,
+    simulate,
+)
 from dowise.errors import UserCodeError, describe_error, user_code_error
 from dowise.policies import best_name, import_policies, policy_names, registry
 from dowise.policies.registry import is_known, policy_factory, policy_info
@@ -116,8 +125,36 @@ def test_our_own_errors_have_no_line_in_user_code():
 # -- best -------------------------------------------------------------------------------------
 
 
+MANY_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y", domains={"X": range(17)})
+
+
 def test_best_is_commit_kg_or_ids_for_many_arms():
-    child = load_problem("child")
-    assert best_name(TASK1) == "commit-kg" and best_name(child) == "ids"
+    child = load_problem("child")  # 16 arms
+    assert best_name(TASK1) == best_name(child) == "commit-kg" and best_name(MANY_ARMS) == "ids"
     assert type(make_policy("best", TASK1, belief=Belief(TASK1))) is policy_factory("commit-kg")
-    assert type(make_policy("best", child)) is policy_factory("ids")
+    assert type(make_policy("best", MANY_ARMS)) is policy_factory("ids")
+
+
+@pytest.mark.parametrize(("problem", "share"), [(TASK1, 0.05), (MANY_ARMS, 0.25)])
+def test_best_pools_rows_and_weighs_a_graph_free_hypothesis(problem, share):
+    policy = make_policy("best", problem)
+    assert policy.belief.posterior.is_pooled and policy.graph_free_prior == share
+
+
+def test_best_with_flat_rows_and_the_graph_alone_is_that_of_before():
+    child = load_problem("child")
+    policy = make_policy("best", TASK1, prior="flat", graph_free_prior=0)
+    assert not policy.belief.posterior.is_pooled and policy.mixture is None
+    assert not policy.count_pending and policy.uses_fantasies
+    flat = make_policy("best", child, prior="flat", graph_free_prior=0)
+    assert type(flat) is policy_factory("ids")
+
+
+def test_best_keeps_the_prior_that_a_problem_states():
+    for prior in (0.5, "flat", 1):
+        problem = Problem(CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", prior=prior)
+        policy = make_policy("best", problem)
+        assert not policy.belief.posterior.is_pooled and policy.graph_free_prior == 0.05
+    by_variable = Problem(CausalGraph.parse("Z -> X -> Y; Z -> Y"), "Y", prior={"Z": [3, 1]})
+    posterior = make_policy("best", by_variable).belief.posterior
+    assert posterior.is_pooled and posterior.base.max() == 3

@@ -61,6 +61,11 @@ def case(name, world, **options):
         case("commit-kg", "certain hidden cause"),
         case("commit-kg", "costs"),
         case("commit-kg", "many contexts"),
+        *(
+            case(name, world, prior="pooled", graph_free_prior=0.3)
+            for name in ("commit-kg", "ids")
+            for world in ("task2", "costs")
+        ),
         case("ids", "task2", about="map", choice="deterministic", floor=0.1),
         case("ids", "task2", gain="rows", about="map", choice="deterministic"),
     ],

@@ -20,7 +20,7 @@ from dowise.errors import DowiseError, type_name
 from dowise.experiment.event import DamagedEventError
 from dowise.policies.base import MinimalPolicy
 from dowise.policies.bayesian import BayesianPolicy
-from dowise.policies.registry import is_known, make_policy, policy_factory, resolve_policy_name
+from dowise.policies.registry import is_known, make_policy, policy_factory, resolve_policy
 from dowise.problem import Problem, load_problem
 from dowise.problem.prior import is_prior_name, parse_prior, plain_prior
 from dowise.problem.problem_file import parse_problem, problem_text
@@ -75,11 +75,11 @@ class ExperimentConfig:
                 "@register_policy(name)",
                 code="invalid-type",
             )
-        policy = resolve_policy_name(policy, problem)  # a later version may have another "best"
+        policy, given = resolve_policy(policy, problem, options)  # "best" may be another one later
         config = cls(
             problem,
             policy,
-            _complete_options(problem, policy, dict(options or {})),
+            _complete_options(problem, policy, given),
             check_flag("learn_restricted", learn_restricted),
         )
         config.make_policy()
@@ -92,7 +92,9 @@ class ExperimentConfig:
             changes["problem"] = load_problem(path)
         problem = changes.get("problem", self.problem)
         if changes.get("policy") == "best" and isinstance(problem, Problem):
-            changes["policy"] = resolve_policy_name("best", problem)
+            changes["policy"], changes["options"] = resolve_policy(
+                "best", problem, changes.get("options")
+            )
         if changes.get("policy", self.policy) == self.policy:
             options = dict(self.options)
             if is_bayesian(self.policy) and problem.prior != self.problem.prior:

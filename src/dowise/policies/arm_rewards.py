@@ -61,6 +61,10 @@ class PendingPlays:
         plays = self._plays.get(codes)
         return np.zeros(len(self._problem.arms), dtype=np.int64) if plays is None else plays.copy()
 
+    def contexts(self) -> list[Codes]:
+        """Return the contexts with pending plays, in order."""
+        return sorted(self._plays)
+
     def copy(self) -> Self:
         """Return a copy that counts independently."""
         copied = copy(self)

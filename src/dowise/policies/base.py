@@ -51,6 +51,8 @@ TrialLoop = Callable[["TrialScript", np.random.Generator], IntArray]
 class Knowledge(Protocol):
     """Knowledge of a policy: a function of its records, not of their order.
 
+    The weight of a graph-free hypothesis is the exception; see `Policy.depends_on_order`.
+
     Knowledge that can draw which arm is best also has `winners(codes, arms, samples, rng)`, which
     returns the best of these arms under each draw, as indices into `arms`.
     """
@@ -212,6 +214,8 @@ class Policy:
     """Probability of sampling by p* instead of by the rule."""
     depends_on_horizon = False
     """True if decisions depend on a horizon."""
+    depends_on_order = False
+    """True if what is learned depends on the order of the records; equal orders give equal bits."""
     is_quick = False
     """True if a round takes microseconds, so that simulations use larger jobs."""
 

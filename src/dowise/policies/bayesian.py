@@ -12,12 +12,14 @@ import numpy as np
 
 from dowise._core.rng import Random, generator
 from dowise._core.types import IntArray
+from dowise._core.validation import check_fraction_or_zero
 from dowise.belief import Belief
 from dowise.belief.predictive import draw_record
 from dowise.errors import DowiseError, DowiseWarning, type_name
 from dowise.model import Codes
 from dowise.policies.base import Policy, as_list, digest_of, validate_contexts
 from dowise.policies.decision import Decision, Edges
+from dowise.policies.graph_free import MixtureBelief
 from dowise.policies.requirements import Numbers, RecordRequirements
 from dowise.problem import Problem, Record
 from dowise.problem.prior import Prior
@@ -46,7 +48,7 @@ class BeliefKnowledge:
         self.belief.retract(record)
 
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
-        """Learn from many records; their numbers do not matter."""
+        """Learn from many records; their numbers only tell them apart."""
         self.belief.learn_many(records)
 
     def copy(self) -> Self:
@@ -67,10 +69,30 @@ class BeliefKnowledge:
     ) -> IntArray:
         """Return the best of these arms under each posterior draw, as indices into `arms`."""
         problem = self.belief.problem
-        draws = self.belief.posterior.draw(codes, samples, rng)
+        draws = self.belief.draw(codes, samples, rng)
         if len(arms) < len(problem.arms):
             draws = draws.among(arms)
         return draws.winners(problem.payoff)[0]
+
+
+class MixtureKnowledge(BeliefKnowledge):
+    """Belief about the graph and the graph-free hypothesis as the knowledge of a policy."""
+
+    belief: MixtureBelief
+
+    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
+        """Learn from many records, in their order."""
+        self.belief.learn_many(records, numbers)
+
+    def copy(self) -> Self:
+        """Return a copy that learns independently, without evidence about the graph."""
+        belief = self.belief.copy()
+        belief.graph.monitor = belief.monitor = None
+        return type(self)(belief, self.requires)
+
+    def fingerprint(self) -> bytes:
+        """Return a digest of the counts and the gain of the graph-free hypothesis."""
+        return digest_of(self.belief.posterior.counts, (self.belief.gain,))
 
 
 class BayesianPolicy(Policy):
@@ -84,6 +106,10 @@ class BayesianPolicy(Policy):
         Prior counts. Defaults to the problem's.
     belief : Belief, optional
         Belief to start from, instead of a prior; the policy learns into it.
+    graph_free_prior : float, optional
+        Prior probability, from 0 to below 1, of the hypothesis that every arm has a reward
+        distribution of its own in each context, whatever the graph says
+        (`dowise.policies.graph_free`).
 
     Raises
     ------
@@ -117,8 +143,13 @@ class BayesianPolicy(Policy):
     """
 
     def __init__(
-        self, problem: Problem, prior: Prior | None = None, belief: Belief | None = None
+        self,
+        problem: Problem,
+        prior: Prior | None = None,
+        belief: Belief | None = None,
+        graph_free_prior: float = 0.0,
     ) -> None:
+        self.graph_free_prior = check_fraction_or_zero("graph_free_prior", graph_free_prior)
         if belief is None:
             belief = Belief(problem, prior)
         elif prior is not None:
@@ -133,13 +164,24 @@ class BayesianPolicy(Policy):
             raise DowiseError(
                 f"the belief is about another problem, {belief.problem!r}", code="wrong-problem"
             )
-        super().__init__(problem, BeliefKnowledge(belief))
+        knowledge = BeliefKnowledge(belief)
+        if self.graph_free_prior:
+            knowledge = MixtureKnowledge(MixtureBelief(belief, self.graph_free_prior))
+        super().__init__(problem, knowledge)
+        self.depends_on_order = self.mixture is not None
         self._has_warned = False
 
     @property
     def belief(self) -> Belief:
         """Posterior of the problem's tables, with what records could not teach."""
-        return self.knowledge.belief
+        mixture = self.mixture
+        return self.knowledge.belief if mixture is None else mixture.graph
+
+    @property
+    def mixture(self) -> MixtureBelief | None:
+        """Mixture of the graph and the graph-free hypothesis; None if the graph decides alone."""
+        belief = self.knowledge.belief
+        return belief if isinstance(belief, MixtureBelief) else None
 
     def decide_many(
         self,
@@ -170,6 +212,8 @@ class BayesianPolicy(Policy):
         codes = problem.context_codes(context)
         record = draw_record(posterior, problem.arm_index(arm), codes, rng)
         posterior.learn(record)
+        if self.mixture is not None:
+            self.mixture.rewards.learn(record)  # it is no evidence for either side
         self.on_learned(record, 1)
 
     def _warn_of_unused(self) -> None:
@@ -188,6 +232,15 @@ class BayesianPolicy(Policy):
             DowiseWarning,
             stacklevel=4,
         )
+
+    def _mixture_figures(self) -> dict[str, float]:
+        """Return the figures of the graph-free hypothesis, if there is one."""
+        if self.mixture is None:
+            return {}
+        return {
+            "graph_free_weight": self.mixture.weight,
+            "graph_free_log_ratio": self.mixture.log_ratio,
+        }
 
     def _edges(self) -> Edges | None:
         """Return a function for the current probabilities of doubtful edges; None without any."""

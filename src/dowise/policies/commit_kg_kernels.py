@@ -8,6 +8,10 @@ docs/beyond.md derives it. A lane is a context together with a set of edges. Lan
 - n plays that each visit row r with probability v explain n·v/(n_r + n·v) of w_r: in sum, s²_b;
 - with that knowledge, switching to b is worth S·s·ψ(gap/s), where ψ(z) = φ(z) − zΦ(−z);
 - a plan of n plays costs (1 + 0.7(n − 1))Δ, because a plan that goes badly is dropped early.
+
+The graph-free hypothesis (`dowise.policies.graph_free`) is one more lane for the present context,
+with an incumbent of its own: n plays of an arm there explain n/(n_a + n) of the variance v_a of its
+own row. Other contexts need no such lane, because plays here teach nothing about arms there.
 """
 
 from __future__ import annotations
@@ -16,15 +20,17 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import float64, int64, njit
 
 from dowise._core.kernels import kernel
 from dowise._core.types import IntArray
 from dowise.belief import Posterior
+from dowise.belief.draw_kernels import mean_results
 from dowise.belief.edge_weights import edge_sets
 from dowise.model import Codes
 from dowise.model.kernels import Trace, fill_means, forward, pass_back
 from dowise.model.reward_circuit import Reading
+from dowise.policies.graph_free_kernels import prediction_gain, weight_of
 from dowise.policies.trials import learn_round, new_outcome
 
 _EDGE = 1e-9  # of the span: smallest distance of a mean from an end of the scale
@@ -62,6 +68,32 @@ class RewardScale(NamedTuple):
 
     values: Any
     costs: Any
+
+
+class OwnRewards(NamedTuple):
+    """Graph-free hypothesis in the present context."""
+
+    weight: Any
+    """Probability of the hypothesis."""
+    parameters: Any
+    """Dirichlet parameters of each arm's reward: (arms, values)."""
+
+
+class OwnLane(NamedTuple):
+    """Means of the graph-free hypothesis in the present context, and the gaps to its incumbent."""
+
+    weight: Any
+    incumbent: Any
+    means: Any
+    totals: Any
+    """n_a: sum of each arm's parameters."""
+    variances: Any
+    """v_a: posterior variance of η(μ_a)."""
+    gaps: Any
+    slopes: Any
+    caps: Any
+    limit: Any
+    """Value of complete knowledge."""
 
 
 class ArmSensitivity(NamedTuple):
@@ -261,6 +293,60 @@ def _overtaking(gap, s):
 
 
 @njit
+def _own_lane(own, scale):
+    """Return the lane of the graph-free hypothesis; None without it."""
+    if own is None:
+        return None
+    arms, values = own.parameters.shape
+    low, high = ends(scale)
+    means, totals = np.empty((arms, 1)), np.empty(arms)
+    slopes, scores, variances = np.empty(arms), np.empty(arms), np.empty(arms)
+    for a in range(arms):
+        total, reward = 0.0, 0.0
+        for y in range(values):
+            total += own.parameters[a, y]
+            reward += own.parameters[a, y] * scale.values[y]
+        reward /= total
+        mean = reward - scale.costs[a]
+        above = max(mean - low, _EDGE * (high - low))
+        below = max(high - mean, _EDGE * (high - low))
+        means[a, 0], totals[a] = mean, total
+        slopes[a] = above * below / (high - low)
+        scores[a] = math.log(above / below)
+        variances[a] = 0.0
+        for y in range(values):
+            share = own.parameters[a, y] / total
+            d = share * (scale.values[y] - reward) / slopes[a]
+            variances[a] += trigamma(own.parameters[a, y]) * d * d
+    best = best_of(means, 0, np.ones(arms, dtype=np.bool_), high - low)
+    gaps, mixed, caps, limit = np.empty(arms), np.empty(arms), np.empty(arms), 0.0
+    for b in range(arms):
+        total = max(variances[b] + variances[best], _MIN_VARIANCE)
+        gaps[b] = scores[best] - scores[b]
+        mixed[b] = (variances[b] * slopes[best] + variances[best] * slopes[b]) / total
+        caps[b] = min(means[b, 0] - low, high - means[best, 0])
+        if b != best:
+            value = min(mixed[b] * _overtaking(gaps[b], math.sqrt(total)), caps[b])
+            limit = max(limit, value)
+    return OwnLane(own.weight, best, means, totals, variances, gaps, mixed, caps, limit)
+
+
+@njit
+def _own_value(lane, arm, n):
+    """Return the value per round of what n plays of an arm teach in the graph-free lane."""
+    spread = lane.variances[arm] * n / (lane.totals[arm] + n)
+    if spread <= _MIN_VARIANCE:
+        return 0.0
+    s, value = math.sqrt(spread), 0.0
+    if arm != lane.incumbent:
+        return min(lane.slopes[arm] * _overtaking(lane.gaps[arm], s), lane.caps[arm])
+    for b in range(len(lane.gaps)):
+        if b != arm:
+            value = max(value, min(lane.slopes[b] * _overtaking(lane.gaps[b], s), lane.caps[b]))
+    return value
+
+
+@njit
 def _challengers(look, trace, scale):
     """Return all pairs of a lane and an arm that may overtake the lane's incumbent."""
     arms, width = look.means.shape
@@ -385,7 +471,7 @@ def _values(challengers, rows, twin_of, learned, weights, room):
 
 
 @njit
-def _present(look, lanes, allowed, scale):
+def _present(look, lanes, allowed, scale, own):
     """Return the expected cost of each arm, the probability of this context, and the best arm."""
     arms = len(look.means)
     means, chance = np.zeros((arms, 1)), 0.0
@@ -396,6 +482,8 @@ def _present(look, lanes, allowed, scale):
                 means[a, 0] += lanes.weights[lane] * look.means[a, lane]
     for a in range(arms):
         means[a, 0] /= chance
+        if own is not None:
+            means[a, 0] += own.weight * (own.means[a, 0] - means[a, 0])
     low, high = ends(scale)
     best = best_of(means, 0, allowed, high - low)
     costs = np.empty(arms)
@@ -418,10 +506,11 @@ def _bound(challengers, weights):
 
 
 @njit
-def _search(look, challengers, lanes, trace, present, rounds):
+def _search(look, challengers, lanes, weights, own, trace, present, rounds):
     """Return the arm and the number of plays, 1, 2, 4, …, with the largest net gain.
 
-    A gain is net of what as many plays of the incumbent would teach. `present` has the costs, the
+    A gain is net of what as many plays of the incumbent would teach. `weights` are those of the
+    lanes, `own` is the lane of the graph-free hypothesis or None. `present` has the costs, the
     probability of this context, the incumbent, and an upper bound on the value of plays.
     """
     costs, chance, best, bound = present
@@ -446,7 +535,10 @@ def _search(look, challengers, lanes, trace, present, rounds):
                     for i in range(count):
                         times = n * visits[rows[q], h, candidates[i]]
                         learned[q, h, i] = times / (total + times)
-            _values(challengers, rows, twin_of, learned, lanes.weights, room)
+            _values(challengers, rows, twin_of, learned, weights, room)
+            if own is not None:
+                for i in range(count):
+                    room.values[i] += own.weight * chance * _own_value(own, candidates[i], n)
             for i in range(1, count):
                 cost = costs[candidates[i]]
                 gain = remaining * (room.values[i] - room.values[0]) - paid * cost
@@ -457,24 +549,66 @@ def _search(look, challengers, lanes, trace, present, rounds):
 
 
 @kernel()
-def choose(state, lanes, trace, scale, allowed, rounds):
-    """Return the `PlayPlan` among the allowed arms if `rounds` rounds will follow."""
-    look = look_at(state, lanes, trace, scale)
-    costs, chance, best = _present(look, lanes, allowed, scale)
+def choose(state, lanes, trace, scale, allowed, rounds, own_rewards):
+    """Return the `PlayPlan` among the allowed arms if `rounds` rounds will follow.
+
+    `own_rewards` are those of the graph-free hypothesis, or None.
+    """
+    look, own = look_at(state, lanes, trace, scale), _own_lane(own_rewards, scale)
+    costs, chance, best = _present(look, lanes, allowed, scale, own)
     challengers = _challengers(look, trace, scale)
-    bound, cheapest = _bound(challengers, lanes.weights), np.inf
+    if own_rewards is None:  # numba compiles one branch: it knows the types of arguments
+        weights = lanes.weights
+        bound = _bound(challengers, weights)
+    else:
+        weights = lanes.weights * (1.0 - own.weight)
+        bound = _bound(challengers, weights) + own.weight * chance * own.limit
+    cheapest = np.inf
     for a in range(len(costs)):
         if a != best:
             cheapest = min(cheapest, costs[a])
     if (rounds - 1.0 / chance) * bound <= cheapest:
         return PlayPlan(best, best, 0.0, 0.0, 0.0)
-    return _search(look, challengers, lanes, trace, (costs, chance, best, bound), rounds)
+    present = costs, chance, best, bound
+    return _search(look, challengers, lanes, weights, own, trace, present, rounds)
 
 
 @kernel()
-def choose_in(state, contexts, now, trace, scale, allowed, rounds):
+def choose_in(state, contexts, now, trace, scale, allowed, rounds, own_rewards):
     """Return the `PlayPlan` in context `now`, if each row is read by one block."""
-    return choose(state, lanes_in(contexts, now), trace, scale, allowed, rounds)
+    lanes = lanes_in(contexts, now)
+    return choose(state, lanes, trace, scale, allowed, rounds, own_rewards)
+
+
+@kernel()
+def count_pending(state, lanes, plays, trace, added, visited):
+    """Add the plays of one context whose outcomes are not known yet, each at its mean.
+
+    A play counts in every row that it may visit, by the probability of a visit times the row's mean
+    entries, so means stay and variances shrink. `lanes` are those of the context, one for each set
+    of edges, plays[arm] the number of pending plays. It is added to added[entry], and to
+    visited[entry] the weight of the sets of edges in which an entry is read.
+    """
+    arms, width = len(trace.results), len(lanes.rows)
+    values, adjoints = np.empty((trace.slots, width)), np.zeros((trace.slots, width))
+    totals, ones = np.empty((len(trace.block_slots), width)), np.ones(trace.results.shape[1])
+    fill_means(values, totals, state.prior, state.counts, lanes.rows, trace)
+    forward(values, trace)
+    for lane in range(width):
+        for r in range(len(trace.block_slots)):
+            if lanes.leaders[lane, r] == r:
+                for k in range(trace.block_sizes[r]):
+                    visited[lanes.rows[lane, r] + k] += lanes.weights[lane]
+    for a in range(arms):
+        if plays[a] == 0:
+            continue
+        pass_back(values, adjoints, ones, a, trace)
+        for r in range(len(trace.block_slots)):
+            slot = trace.block_slots[r]
+            for lane in range(width):
+                visits = plays[a] * lanes.weights[lane] * adjoints[slot, lane]
+                for k in range(trace.block_sizes[r]):
+                    added[lanes.rows[lane, r] + k] += visits * values[slot + k, lane]
 
 
 MAX_CONTEXTS = 64  # the most frequent ones
@@ -531,20 +665,56 @@ def _rows(reading: Reading, versions: IntArray, blocks: int) -> tuple[IntArray, 
     return rows, leaders, shifts
 
 
+class OwnTrial(NamedTuple):
+    """Graph-free hypothesis in a compiled trial."""
+
+    prior: Any
+    before: Any
+    """Gain of all predictions before the trial, in 2⁻³⁶ nats."""
+    gains: Any
+    """gains[t]: gain of round t."""
+    counts: Any
+    """counts[c, arm, y]: rewards in each of the script's contexts."""
+    seen: Any
+    """seen[t, v]: code of each variable in round t."""
+    rows: Any
+    """rows[c]: rows of the reward circuit."""
+    tape: Any
+    position: Any
+    """Index of the reward among the observed variables."""
+
+
 @kernel()
-def play_rounds(state, arms, contexts, numbers, trace, scale, pace, script, chosen):
+def play_rounds(state, arms, contexts, numbers, trace, scale, pace, script, own, chosen):
     """Play a whole trial.
 
     numbers[c] is the index of the script's context c among all; pace has the rounds to come per
-    round played, the rounds added to those, and the rounds before the first.
+    round played, the rounds added to those, and the rounds before the first. `own` is the
+    `OwnTrial`, or None.
     """
     outcome = new_outcome(script)
     allowed = np.ones(len(arms.place), dtype=np.bool_)
     times, head_start, before = pace
+    predicted = np.empty((len(arms.place), len(scale.values)))
+    if own is not None:
+        gain = int64(own.before)
     for t in range(len(chosen)):
-        now = numbers[script.contexts[t]]
+        context = script.contexts[t]
+        now = numbers[context]
         rounds = times * (before + t + head_start)
-        best = choose_in(state, contexts, now, trace, scale, allowed, rounds).arm
+        if own is None:
+            best = choose_in(state, contexts, now, trace, scale, allowed, rounds, None).arm
+        else:
+            rewards = OwnRewards(weight_of(own.prior, float64(gain)), 1.0 + own.counts[context])
+            best = choose_in(state, contexts, now, trace, scale, allowed, rounds, rewards).arm
+            mean_results(state.prior, state.counts, own.rows[context], own.tape, predicted)
         chosen[t] = best
         learn_round(state, None, arms, script, t, best, outcome)
+        if own is not None:
+            value = outcome.seen[own.position]
+            counts = own.counts[context, best]
+            own.gains[t] = prediction_gain(counts, predicted[best], value)
+            gain += own.gains[t]
+            counts[value] += 1
+            own.seen[t] = outcome.seen
         contexts.visits[now] += 1

@@ -60,12 +60,14 @@ class InformationDirectedSampling(BayesianPolicy):
     small g ("pessimistic"); ties go to the arm with the larger g, then to the one with the smaller
     estimated Δ. The regret is bounded by Theorem 2.
 
-    Four options go beyond the paper; the defaults are the paper's choices. `gain` selects what an
+    Five options go beyond the paper; the defaults are the paper's choices. `gain` selects what an
     arm teaches by: the "reward", "all" observed variables, or the "rows" of factors that it visits.
     `about` selects what it teaches about: the best "arm" of the present context, or the "map" of
     the best arms of all contexts (`dowise.information.gains`). With `choice` "deterministic" the
     arm with the smallest Δ²/g is played. With a `floor` f the probabilities are (1 − f)π + f·p*,
-    where p* are the shares of the draws in which each arm is best.
+    where p* are the shares of the draws in which each arm is best. With a `graph_free_prior` above
+    0 a share of the draws comes from the hypothesis that every arm has a reward distribution of its
+    own (`dowise.policies.graph_free`).
 
     Gains are in nats; the reason of a decision states them as a share or in bits. At N = 1000 the
     intervals of g are [0, log r] in practice (docs/bounds.md); then both alternatives to "point"
@@ -90,8 +92,9 @@ class InformationDirectedSampling(BayesianPolicy):
         about: GainTarget = "arm",
         choice: ChoiceRule = "mixture",
         floor: float = 0.0,
+        graph_free_prior: float = 0.0,
     ) -> None:
-        super().__init__(problem, prior, belief)
+        super().__init__(problem, prior, belief, graph_free_prior)
         for option, value, values in (
             ("interval", interval, get_args(IntervalUse)),
             ("gain", gain, get_args(GainSource)),
@@ -110,6 +113,12 @@ class InformationDirectedSampling(BayesianPolicy):
                 raise DowiseError(
                     f'interval={interval!r} needs gain="reward" and about="arm": Lemma 4 has no '
                     "intervals for other gains",
+                    code="invalid-option",
+                )
+            if self.mixture is not None:
+                raise DowiseError(
+                    f'graph_free_prior={graph_free_prior!r} needs gain="reward" and about="arm": '
+                    "without a graph a play teaches about no other arm",
                     code="invalid-option",
                 )
         self.choice, self.floor = choice, check_fraction_or_zero("floor", floor)
@@ -142,10 +151,10 @@ class InformationDirectedSampling(BayesianPolicy):
 
     def _estimate(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Estimate:
         """Return Δ, g and p* of these arms from fresh draws (Lemma 2)."""
-        posterior = self.knowledge.belief.posterior
+        belief = self.knowledge.belief
         if self.gains is not None:
-            return self.gains.estimate(posterior, codes, self.samples, arms, rng)
-        draws = posterior.draw(codes, self.samples, rng)
+            return self.gains.estimate(belief.posterior, codes, self.samples, arms, rng)
+        draws = belief.draw(codes, self.samples, rng)
         if len(arms) < len(self.problem.arms):
             draws = draws.among(arms)
         return estimate_of(draws, self.problem.payoff)
@@ -170,6 +179,7 @@ class InformationDirectedSampling(BayesianPolicy):
         posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= MAX_ALL_PAIRS
         fits_kernel = posterior.is_settled and posterior.is_single_precision and has_few_arms
         is_paper = self.gains is None and self.choice == "mixture" and self.floor == 0
+        is_paper &= self.mixture is None
         is_paper &= self.interval == "point"
         return self._play_whole if fits_kernel and is_paper else self._play
 
@@ -231,7 +241,8 @@ class IDSTrace(DecisionTrace):
     ) -> None:
         lemma_4 = ("gain_interval",) if policy.gains is None else ()
         self.lazy = "delta", "gain", "best", "ratio", "pair", "delta_interval", *lemma_4
-        super().__init__(figures={"q": action.probability}, edges=edges)
+        figures = {"q": action.probability, **policy._mixture_figures()}
+        super().__init__(figures=figures, edges=edges)
         self.problem, self.gains, self.floor = policy.problem, policy.gains, policy.floor
         self.arms, self.estimate, self.action, self.pick = arms, estimate, action, pick
         self.regret, self.gain, self.level = objective

@@ -247,7 +247,7 @@ _BUILT_IN = (
         "best",
         "registry:best",
         "everything",
-        "the recommended policy: commit-kg with up to twelve arms, ids with more",
+        "the recommended policy: commit-kg with up to sixteen arms, ids with more",
     ),
 )
 _POLICIES = {info.name: info for info in _BUILT_IN}
@@ -469,7 +469,9 @@ def make_with_floor(
     return add_floor(factory(problem, **own_options), floor)
 
 
-FEW_ARMS = 12  # with more arms commit-kg was not better than ids
+FEW_ARMS = 16  # beyond, commit-kg was not raced with a wrong graph, and a round takes long
+FEW_ARMS_ALONE = 12  # where the graph alone decides, commit-kg was not better than ids beyond
+GRAPH_FREE_PRIORS = {"commit-kg": 0.05, "ids": 0.25}  # docs/robustness.md
 
 
 def best_name(problem: Problem) -> str:
@@ -486,29 +488,74 @@ def best_name(problem: Problem) -> str:
     >>> best_name(load_problem("task1"))
     'commit-kg'
     """
+    return resolve_policy("best", problem)[0]
+
+
+def best_options(problem: Problem) -> dict[str, Any]:
+    """Return the options with which the recommended policy is made for a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem to decide in. If it states a number as its prior, or "flat", that is the prior of
+        the policy; if it states counts by variable, the rows of the other variables are pooled.
+
+    Examples
+    --------
+    >>> from dowise.problem import load_problem
+    >>> best_options(load_problem("task1"))
+    {'prior': 'pooled', 'graph_free_prior': 0.05, 'count_pending': True}
+    """
+    return resolve_policy("best", problem)[1]
+
+
+def resolve_policy(
+    policy: str, problem: Problem, options: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return the name and the options of a policy; "best" is replaced by what it stands for.
+
+    Options of the user are kept. With flat rows and without a graph-free hypothesis it is the
+    recommended policy of the versions before these.
+
+    >>> from dowise.problem import load_problem
+    >>> resolve_policy("best", load_problem("task1"), {"prior": "flat", "graph_free_prior": 0})
+    ('commit-kg', {'count_pending': False, 'prior': 'flat', 'graph_free_prior': 0})
+    """
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    if policy != "best":
+        return policy, given
     from dowise.model import model_of
 
-    has_few_arms = len(problem.arms) <= FEW_ARMS
-    return "commit-kg" if has_few_arms and model_of(problem).has_trace else "ids"
-
-
-def resolve_policy_name(policy: str, problem: Problem) -> str:
-    """Return the name, or for "best" the name of the policy recommended for this problem."""
-    return best_name(problem) if policy == "best" else policy
+    states_prior = problem.states_prior and not isinstance(problem.prior, Mapping)
+    pools = given.get("prior", problem.prior if states_prior else "pooled") == "pooled"
+    is_graph_alone = not pools and given.get("graph_free_prior") == 0
+    has_few_arms = len(problem.arms) <= (FEW_ARMS_ALONE if is_graph_alone else FEW_ARMS)
+    name = "commit-kg" if has_few_arms and model_of(problem).has_trace else "ids"
+    defaults: dict[str, Any] = {} if states_prior else {"prior": "pooled"}
+    defaults["graph_free_prior"] = GRAPH_FREE_PRIORS[name]
+    if name == "commit-kg":
+        defaults["count_pending"] = not is_graph_alone
+    return name, defaults | given
 
 
 def best(
-    problem: Problem, prior: Prior | None = None, belief: Belief | None = None
+    problem: Problem,
+    prior: Prior | None = None,
+    belief: Belief | None = None,
+    graph_free_prior: float | None = None,
 ) -> BayesianPolicy:
-    """Make the recommended policy: `commit-kg` for up to twelve arms, `ids` for more.
+    """Make the recommended policy: `commit-kg` for up to sixteen arms, `ids` for more.
 
-    `ids` also replaces `commit-kg` if its circuit would be too large. Applies to every graph whose
-    factors fit into memory.
+    Its rows are pooled, and it weighs the graph against the graph-free hypothesis, whose prior is
+    0.05 with `commit-kg` and 0.25 with `ids`. `ids` also replaces `commit-kg` if its circuit would
+    be too large. With `prior="flat"` and `graph_free_prior=0` the graph alone decides, with
+    independent rows, by `commit-kg` for up to twelve arms. Applies to every graph whose factors fit
+    into memory.
     """
-    if best_name(problem) == "ids":
-        from dowise.policies.ids import InformationDirectedSampling
-
-        return InformationDirectedSampling(problem, prior=prior, belief=belief)
-    from dowise.policies.commit_kg import CommitKG
-
-    return CommitKG(problem, prior, belief)
+    given = {"prior": prior, "graph_free_prior": graph_free_prior}
+    name, options = resolve_policy("best", problem, given)
+    if belief is not None:
+        options = {key: x for key, x in options.items() if key != "prior"}
+        options |= {"belief": belief} | ({} if prior is None else {"prior": prior})
+    policy: BayesianPolicy = policy_factory(name)(problem, **options)
+    return policy

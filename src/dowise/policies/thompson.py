@@ -46,6 +46,9 @@ class ThompsonSampling(BayesianPolicy):
     teaches about a variable if the whole scope of its factor was observed. Bayesian regret is at
     most Γ√(H(Π*)T) (Theorem 1), and Γ ≤ √(K/2) (Corollary 1).
 
+    With a `graph_free_prior` above 0 the draw may come from the hypothesis that every arm has a
+    reward distribution of its own (`dowise.policies.graph_free`).
+
     Applies to every graph, also with hidden common causes and doubtful edges (docs/hidden.md), as
     long as its factors fit into memory.
     """
@@ -56,8 +59,9 @@ class ThompsonSampling(BayesianPolicy):
         prior: Prior | None = None,
         propensity_samples: int = 0,
         belief: Belief | None = None,
+        graph_free_prior: float = 0.0,
     ) -> None:
-        super().__init__(problem, prior, belief)
+        super().__init__(problem, prior, belief, graph_free_prior)
         self.propensity_samples = check_integer("propensity_samples", propensity_samples, 0)
 
     def choose(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> Choice:
@@ -67,13 +71,14 @@ class ThompsonSampling(BayesianPolicy):
             pick = pick_winner(self.problem, arms, winners, rng)
         else:
             pick = PosteriorPick(0, self._best_arm(codes, arms, rng))
-        trace = DecisionTrace(sampled_reason(pick.share), pick.figures, self._edges())
+        figures = pick.figures | self._mixture_figures()
+        trace = DecisionTrace(sampled_reason(pick.share), figures, self._edges())
         return Choice(pick.arm, pick.probabilities, trace)
 
     def _best_arm(self, codes: Codes, arms: IntArray, rng: np.random.Generator) -> int:
         """Return the best of these arms under one draw: in one kernel where possible."""
         posterior, payoff = self.belief.posterior, self.problem.payoff
-        allows_all = len(arms) == len(self.problem.arms)
+        allows_all = len(arms) == len(self.problem.arms) and self.mixture is None
         if not (allows_all and posterior.is_settled and posterior.is_single_precision):
             return int(arms[self.knowledge.winners(codes, arms, 1, rng)[0]])
         model = posterior.model
@@ -91,6 +96,7 @@ class ThompsonSampling(BayesianPolicy):
     def compiled_trial(self) -> TrialLoop | None:
         """Return a compiled trial for posteriors in single precision, without propensities."""
         is_plain = type(self) is ThompsonSampling and self.belief.monitor is None
+        is_plain &= self.mixture is None
         if not is_plain or self.propensity_samples or self.floor:
             return None
         return self._play if self.belief.posterior.is_single_precision else None

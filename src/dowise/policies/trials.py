@@ -29,6 +29,7 @@ from dowise.model import Codes
 from dowise.model.kernels import observe_round
 from dowise.model.sampler import TrialScript
 from dowise.policies.bayesian import BayesianPolicy
+from dowise.problem import Record
 
 
 class TrialArms(NamedTuple):
@@ -117,7 +118,12 @@ def play_steps(
     for t, number in enumerate(script.contexts.tolist()):
         arm = chosen[t] = choose(t, contexts[number])
         observe_round(script, t, arm, outcome.codes, outcome.seen)
-        posterior.count_at(int(arms.place[arm]), outcome.seen, arms.fixed[arm])
+        if policy.mixture is None:
+            posterior.count_at(int(arms.place[arm]), outcome.seen, arms.fixed[arm])
+        else:
+            played, number = policy.problem.arms[arm], policy.next_number + t
+            values = outcome.seen.copy()
+            policy.mixture.learn(Record(policy.problem, played, values, arms.fixed[arm], number))
     policy.next_number += len(chosen)
     return chosen
 

@@ -28,7 +28,7 @@ from dowise.experiment.replay import record_of
 from dowise.experiment.state import ExperimentState
 from dowise.policies import make_policy
 from dowise.policies.base import MinimalPolicy, Policy, one_hot
-from dowise.policies.registry import policy_factory, resolve_policy_name
+from dowise.policies.registry import policy_factory, resolve_policy
 from dowise.problem import Intervention, Problem, Record
 from dowise.problem.domains import MISSING
 from dowise.problem.problem import ArmLike
@@ -275,7 +275,7 @@ def as_target(
             code="unused-option",
         )
     if is_name:
-        name, options = resolve_policy_name(str(target), problem), dict(options or {})
+        name, options = resolve_policy(str(target), problem, options)
         if "propensity_samples" in inspect.signature(policy_factory(name)).parameters:
             options.setdefault("propensity_samples", PROPENSITY_SAMPLES)
         return PolicyTarget(name, make_policy(name, problem, **options), seed)
