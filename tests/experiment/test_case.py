@@ -56,7 +56,8 @@ def test_a_copy_shares_nothing_with_its_original():
     ],
 )
 def test_snapshot_rows_are_read_again(original):
-    again = Case.from_snapshot_row(json.loads(original.snapshot_row()), Intervention)
+    again = Case.from_snapshot_row(json.loads(original.snapshot_row()), {"Z": 3}, Intervention)
+    assert again == original and again.told_at == ({} if original.status == "erased" else {"Z": 3})
     assert again == original and again.snapshot_row() == original.snapshot_row()
 
 

@@ -6,9 +6,14 @@ from support.errors import raises_code
 from support.experiments import WARD, OrderDependentPolicy, deciding_policy, new_experiment
 
 from dowise import Belief, CausalGraph, Problem, register_policy
+from dowise.belief.arrivals import Arrivals
 from dowise.experiment import replay as replay_module
+from dowise.experiment import snapshots
 from dowise.experiment.experiment import Experiment
-from dowise.policies import registry
+from dowise.policies import Choice, registry
+from dowise.policies.base import one_hot
+from dowise.policies.bayesian import BayesianPolicy
+from dowise.policies.decision import DecisionTrace
 from dowise.policies.registry import policy_names
 
 TINY = Problem(CausalGraph.parse("X -> Y"), "Y")
@@ -202,3 +207,71 @@ def test_an_unregistered_policy_cannot_decide(monkeypatch):
         opened.ask({"C": 0})
     opened.revise(policy="ids", options={"samples": 10}, reason="go on without it")
     assert opened.ask({"C": 0}).id == 2
+
+
+class FollowingPolicy(BayesianPolicy):
+    """Policy that keeps the order of arrival, and decides at random."""
+
+    def __init__(self, problem):
+        super().__init__(problem)
+        self.arrivals = Arrivals(problem)
+
+    def choose(self, codes, arms, rng):  # noqa: ARG002
+        arm = int(rng.choice(arms))
+        return Choice(arm, one_hot(self.problem, arm), DecisionTrace("at random"))
+
+
+@pytest.fixture
+def following_policy(monkeypatch):
+    monkeypatch.setattr(registry, "_POLICIES", dict(registry._POLICIES))
+    register_policy("following")(FollowingPolicy)
+
+
+def pieces(experiment):
+    experiment.belief  # noqa: B018 - learns what has changed
+    variables = experiment.problem.graph.variables
+    found = []
+    for piece in deciding_policy(experiment).arrivals.pieces():
+        known = dict(zip(variables, piece.codes.tolist(), strict=True))
+        text = " ".join(f"{name}{code}" for name, code in known.items() if code != -1)
+        found.append(("+ " if piece.continues else "") + text)
+    return found
+
+
+@pytest.mark.usefixtures("following_policy")
+@pytest.mark.parametrize("batch", [1, 64])
+def test_data_arrive_in_the_order_of_the_events_that_told_them(monkeypatch, batch):
+    monkeypatch.setattr(replay_module, "MIN_BATCH", batch)
+    monkeypatch.setattr(snapshots, "FIRST_SNAPSHOT", 2)
+    experiment = new_experiment(policy="following")
+    for _ in range(6):
+        experiment.ask({"C": 1}, allowed=["do()"])
+    whole = {"X": 0, "W": 0, "Z": 0, "Y": 0}
+    experiment.tell(3, {"Z": 1})
+    experiment.tell(1, whole)
+    experiment.import_records({name: ["0", "1"] for name in "CWXYZ"})
+    experiment.tell(2, {"Z": 0, "Y": 0})
+    experiment.tell(3, {"Y": 1})
+    experiment.tell(4, whole)
+    expected = [
+        "C1 Z1", "C1 W0 X0 Y0 Z0", "C0 W0 X0 Y0 Z0", "C1 W1 X1 Y1 Z1",
+        "C1 Y0 Z0", "+ C1 Y1 Z1", "C1 W0 X0 Y0 Z0",
+    ]  # fmt: skip
+    assert pieces(experiment) == expected
+    experiment.amend(1, {"Z": 1}, "typo")  # keeps its place
+    experiment.amend(2, {"Z": None}, "not measured")
+    experiment.amend(3, {"Z": None}, "not measured")  # its first piece drops out
+    experiment.erase(4, "right")
+    experiment.tell(5, {"Y": 1})
+    experiment.withdraw(6, "left")
+    expected = [
+        "C1 W0 X0 Y0 Z1", "C0 W0 X0 Y0 Z0", "C1 W1 X1 Y1 Z1", "C1 Y0", "C1 Y1", "C1 Y1",
+    ]  # fmt: skip
+    assert pieces(experiment) == expected
+    storage = experiment._journal.storage
+    assert pieces(Experiment.open(storage)) == expected
+    experiment.ask({"C": 1})
+    assert storage.snapshot("w").number == experiment.head.number - 1
+    assert pieces(Experiment.open(storage)) == expected
+    experiment.amend(2, {"Z": 1}, "found")  # arrives now
+    assert pieces(Experiment.open(storage)) == pieces(experiment) == [*expected, "+ C1 Y0 Z1"]

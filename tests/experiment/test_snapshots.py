@@ -45,6 +45,9 @@ def reopen(experiment, monkeypatch):
         and one.snapshot_rows() == other.snapshot_rows()
         and one.requests == other.requests
     )
+    assert [case.told_at for case in one.cases.values()] == [
+        case.told_at for case in other.cases.values()
+    ]
     assert one.imports == other.imports and one.imported == other.imported
     assert one.last_asked == other.last_asked and one.at == other.at and one.seed == other.seed
     return len(count)
@@ -76,10 +79,11 @@ def test_only_events_after_the_snapshot_are_applied(long, monkeypatch):
 
 
 def repacked(snapshot, change):
-    rows = [json.loads(row) for row in zlib.decompress(snapshot.body).decode().split("\n")]
+    *rows, _, told_at = zlib.decompress(snapshot.body).decode().split("\n")
+    rows = [json.loads(row) for row in rows]
     change(rows)
     text = "\n".join(json.dumps(row, separators=(",", ":")) for row in rows)
-    return snapshot._replace(body=zlib.compress(text.encode()))
+    return snapshot._replace(body=zlib.compress(f"{text}\n\n{told_at}".encode()))
 
 
 def test_equal_rows_in_another_compression_are_accepted(long, monkeypatch):
@@ -105,6 +109,35 @@ def test_equal_rows_in_another_compression_are_accepted(long, monkeypatch):
 )
 def test_changed_rows_are_not_used(long, monkeypatch, change):
     replace_snapshot(long, repacked(stored_snapshot(long), change))
+    assert reopen(long, monkeypatch) >= len(long.events())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: told.clear(),
+        lambda told: told[0].pop("Y"),
+        lambda told: told[2].update(Y=3),  # decision 3 has no values
+        lambda told: told[0].update(Y=10**6),
+        lambda told: told[0].update(Y=0),
+        lambda told: told[0].update(Y="3"),
+        lambda told: told.__setitem__(0, None),
+    ],
+)
+def test_impossible_events_of_values_are_not_used(long, monkeypatch, change):
+    snapshot = stored_snapshot(long)
+    rows, _, told_at = zlib.decompress(snapshot.body).decode().partition("\n\n")
+    told_at = json.loads(told_at)
+    change(told_at)
+    body = zlib.compress(f"{rows}\n\n{json.dumps(told_at)}".encode())
+    replace_snapshot(long, snapshot._replace(body=body))
+    assert reopen(long, monkeypatch) >= len(long.events())
+
+
+def test_a_snapshot_of_an_earlier_version_is_not_used(long, monkeypatch):
+    snapshot = stored_snapshot(long)
+    rows, _, _ = zlib.decompress(snapshot.body).partition(b"\n\n")
+    replace_snapshot(long, snapshot._replace(body=zlib.compress(rows)))
     assert reopen(long, monkeypatch) >= len(long.events())
 
 

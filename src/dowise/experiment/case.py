@@ -45,6 +45,11 @@ class Case:
     request_id: str | None = None
     values: Labels = field(default_factory=dict)
     """Values that were told; None if a value is permanently missing."""
+    told_at: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Number of the event that first told each value, missing values and the context left out.
+
+    A value that is corrected keeps its event.
+    """
     superseded: dict[str, list[str | None]] = field(default_factory=dict)
     """Earlier values of the context, the arm or the outcome that were corrected, oldest first."""
     played: Intervention | None = None
@@ -85,6 +90,7 @@ class Case:
             self.is_restricted,
             self.request_id,
             {**self.values},
+            {**self.told_at},
             {name: [*labels] for name, labels in self.superseded.items()},
             self.played,
             self.is_unrelated,
@@ -111,8 +117,20 @@ class Case:
             if name in current and current[name] != label
         ]
 
+    def tell(self, name: str, label: str | None, event: int) -> None:
+        """Record a value outside the context that an event told or corrected."""
+        self.values[name] = label
+        if label is None:
+            self.told_at.pop(name, None)
+        else:
+            self.told_at.setdefault(name, event)
+
     def snapshot_row(self) -> str:
-        """Return the case as a line of a snapshot; equal cases have equal lines."""
+        """Return the case as a line of a snapshot; equal cases have equal lines.
+
+        Digests of a journal's cases are sums of hashes of these lines, so `told_at` is not in them:
+        older journals must still be verified.
+        """
         if self.status == "erased":
             return as_text([self.id, self.event, "erased", self.last_event])
         return as_text(
@@ -135,7 +153,10 @@ class Case:
 
     @classmethod
     def from_snapshot_row(
-        cls, row: list[Any], arm_of: Callable[[dict[str, str]], Intervention]
+        cls,
+        row: list[Any],
+        told_at: dict[str, int],
+        arm_of: Callable[[dict[str, str]], Intervention],
     ) -> Case:
         """Inverse of `snapshot_row`; `arm_of` returns the intervention with some settings."""
         number, event, status, last, *parts = row
@@ -151,6 +172,7 @@ class Case:
             restricted,
             request_id,
             values,
+            told_at,
             superseded,
             None if played is None else arm_of(played),
             unrelated,
@@ -197,6 +219,7 @@ class Case:
             data["restricted"],
             data["request_id"],
             dict(data["values"]),
+            {},
             {name: [*labels] for name, labels in data["before"].items()},
             None if played is None else Intervention.parse(played),
             data["unrelated"],

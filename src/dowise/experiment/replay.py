@@ -1,7 +1,8 @@
 """Replay of an experiment by its policy, which learns from cases and imports.
 
 If a case changes, its earlier record is retracted and the later one learned. So a factor counts
-once, when its last variable is known, in whatever order the values arrive.
+once, when its last variable is known, in whatever order the values arrive. For policies that depend
+on the order of arrival there is `Policy.arrivals`, in the order of the journal's events.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from dowise._core.rng import Random, stream
 from dowise.belief import Belief
+from dowise.belief.arrivals import PLACES_PER_EVENT, pieces_of
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.config import ExperimentConfig
@@ -149,6 +151,7 @@ class PolicyReplay:
         if isinstance(self.policy, BayesianPolicy):
             self.policy.suppress_warnings = True  # the status contains them
         self._read_import = read_import
+        self._arrivals = self.policy.arrivals
         self._learned: dict[int, Record] = {}
         self._tracks_pending = type(self.policy).add_pending is not Policy.add_pending
         self._pending: dict[int, tuple[Intervention, dict[str, str]]] = {}
@@ -219,6 +222,7 @@ class PolicyReplay:
 
     def _learn(self, case: Case) -> None:
         before, record = self._learned.get(case.id), self._record(case)
+        self._place(case, record)
         if (
             before is not None
             and record is not None
@@ -238,6 +242,21 @@ class PolicyReplay:
                 self._exclude(case, reason)
         self._track_pending(case)
 
+    def _place(self, case: Case, record: Record | None) -> None:
+        """Put the pieces of a case where the events that told them are."""
+        if self._arrivals is None:
+            return
+        if record is None or self.policy.rejection_reason(record) is not None:
+            self._arrivals.place(case.id, [])
+            return
+        problem = self.config.problem
+        graph, fixed = problem.graph, {*record.arm, *problem.context}
+        positions = {name: v for v, name in enumerate(graph.variables) if name not in fixed}
+        told_at = [(at, positions[name]) for name, at in case.told_at.items() if name in positions]
+        # a variable may have been part of the context when the decision was made
+        known_before = graph.mask([name for name in case.context if name in positions])
+        self._arrivals.place(case.id, pieces_of(record, told_at, known_before))
+
     def _learn_many(self, cases: list[Case]) -> None:
         """Learn many cases; all new ones together."""
         new: list[tuple[Case, Record]] = []
@@ -246,6 +265,7 @@ class PolicyReplay:
                 self._learn(case)
                 continue
             record = self._record(case)
+            self._place(case, record)
             if record is None:
                 self._track_pending(case)
             else:
@@ -320,6 +340,8 @@ class PolicyReplay:
         self._imports_left_out.update(reasons)
         if not usable.all():
             batch, numbers = batch.take(np.flatnonzero(usable)), numbers[usable]
+        if self._arrivals is not None:
+            self._arrivals.extend(batch, number * PLACES_PER_EVENT)
         self.policy.learn_many(batch, numbers)
 
 

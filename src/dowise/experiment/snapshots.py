@@ -1,16 +1,20 @@
 """Snapshots of the state of an experiment.
 
 A snapshot holds the cases at some event, so that not all events need to be read again. It is
-verified against the digest of the cases that the decision after it recorded.
+verified against the digest of the cases that the decision after it recorded. The digest does not
+cover the events that told the values (`Case.told_at`), which follow the cases. Snapshots of earlier
+versions lack them and are not used.
 """
 
 from __future__ import annotations
 
+import json
 import zlib
 from math import log
 from typing import NamedTuple
 
 from dowise.errors import DowiseError
+from dowise.experiment.event import as_text
 from dowise.experiment.state import ExperimentState
 from dowise.experiment.storage.base import Snapshot, Storage
 
@@ -26,16 +30,19 @@ class SnapshotDraft(NamedTuple):
     number: int
     hash: str
     rows: str
+    told_at: list[dict[str, int]]
 
     @classmethod
     def from_state(cls, state: ExperimentState) -> SnapshotDraft:
         """Return the cases of a state."""
         assert state.head is not None
-        return cls(state.name, *state.head, "\n".join(state.snapshot_rows().values()))
+        rows = state.snapshot_rows()
+        told_at = [state.cases[number].told_at for number in rows]
+        return cls(state.name, *state.head, "\n".join(rows.values()), told_at)
 
     def compress(self) -> Snapshot:
         """Return the snapshot to be stored."""
-        body = zlib.compress(self.rows.encode(), 1)
+        body = zlib.compress(f"{self.rows}\n\n{as_text(self.told_at)}".encode(), 1)
         return Snapshot(self.experiment, self.number, self.hash, body)
 
 
@@ -91,5 +98,15 @@ def _unpack_snapshot(storage: Storage, snapshot: Snapshot) -> ExperimentState:
     text = decompressor.decompress(snapshot.body, MAX_SNAPSHOT_BYTES)
     if not decompressor.eof:
         raise ValueError("the snapshot is too large or incomplete")
-    state.restore(text.decode().split("\n") if text else [])
+    rows, separator, told_at = text.decode().partition("\n\n")
+    if not separator:
+        raise ValueError("the snapshot is of an earlier version")
+    state.restore(rows.split("\n") if rows else [], json.loads(told_at))
+    for case in state.cases.values():
+        if case.told_at.keys() != {
+            name for name, label in case.values.items() if label is not None
+        }:
+            raise ValueError("other values were told")
+        if any(not case.event < event <= snapshot.number for event in case.told_at.values()):
+            raise ValueError("a value was told by an event that can't have told it")
     return state

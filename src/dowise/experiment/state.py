@@ -160,10 +160,11 @@ class ExperimentState:
             ) from error
         self.head, self.at = Head(event.number, event.hash), event.at
 
-    def restore(self, rows: list[str]) -> None:
+    def restore(self, rows: list[str], told_at: list[dict[str, int]]) -> None:
         """Add the cases of a snapshot."""
-        for row, data in zip(rows, json.loads(f"[{','.join(rows)}]"), strict=True):
-            case = Case.from_snapshot_row(data, self._arm)
+        cases = json.loads(f"[{','.join(rows)}]")
+        for row, data, events in zip(rows, cases, told_at, strict=True):
+            case = Case.from_snapshot_row(data, events, self._arm)
             self._check_next(case.id)  # since the digest does not depend on the order
             self._add(case)
             self._hash_row(case.id, row)
@@ -210,7 +211,8 @@ class ExperimentState:
 
     def _told(self, event: Event, payload: dict[str, Any]) -> None:
         case = self.cases[payload["decision"]].copy()
-        case.values.update(payload["values"])
+        for name, label in payload["values"].items():
+            case.tell(name, label, event.number)
         if "played" in payload:
             self._play(case, payload)
         self._update(case, event)
@@ -221,7 +223,10 @@ class ExperimentState:
             recorded = case.context if name in case.context else case.values
             if name in recorded:
                 case.superseded.setdefault(name, []).append(recorded[name])
-            recorded[name] = label
+            if recorded is case.context:
+                case.context[name] = label
+            else:
+                case.tell(name, label, event.number)
         if "played" in payload:
             self._play(case, payload)
         self._update(case, event)

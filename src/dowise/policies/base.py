@@ -33,6 +33,7 @@ from dowise.problem.problem import ArmLike, Context
 from dowise.problem.record import RecordBatch, check_record, check_same_problem
 
 if TYPE_CHECKING:
+    from dowise.belief.arrivals import Arrivals
     from dowise.model.sampler import TrialScript
     from dowise.policies.baselines import BernoulliRewards
 
@@ -188,8 +189,8 @@ class Policy:
 
     Subclasses implement `choose`. They keep what they learn in their knowledge, or in attributes
     that `on_learned` updates and `state` returns. It must depend on the records that were learned
-    and not retracted, not on their order. `decide` changes nothing, and equal seeds give equal
-    decisions.
+    and not retracted, not on their order; what depends on their order is made from `arrivals`.
+    `decide` changes nothing, and equal seeds give equal decisions.
 
     Parameters
     ----------
@@ -214,8 +215,12 @@ class Policy:
     """Probability of sampling by p* instead of by the rule."""
     depends_on_horizon = False
     """True if decisions depend on a horizon."""
-    depends_on_order = False
-    """True if what is learned depends on the order of the records; equal orders give equal bits."""
+    arrivals: Arrivals | None = None
+    """Order in which records arrived, for policies that depend on it; others leave it None.
+
+    A live experiment fills it, in the order of its events, before each decision. Neither `learn`
+    nor `retract` changes it.
+    """
     is_quick = False
     """True if a round takes microseconds, so that simulations use larger jobs."""
 
