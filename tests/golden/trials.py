@@ -9,7 +9,7 @@ import numpy as np
 from dowise import CausalGraph, Problem, simulate
 
 PLAIN = ["ids", "ts", "commit-kg", "best", "certified-ids", "z2-ts", "z2-kl-ucb"]
-PLAIN += ["bernoulli-ts", "kl-ucb", "ucb", "random"]
+PLAIN += ["bernoulli-ts", "kl-ucb", "ucb", "random", "arm-ids"]
 DOUBTFUL = Problem("C -> X -> Z -> Y; C ?-> Y; X <?> Y", "Y", "C", "Z", name="doubtful")
 DIRECTED = Problem("C -> X -> Z -> Y; C ?-> Y; X ?-> Y", "Y", "C", "Z", name="directed")
 COSTLY = Problem(
@@ -22,7 +22,7 @@ COSTLY = Problem(
     costs={"X": 0.1},
     name="costly",
 )
-SHORT = {"ids": {"samples": 100}, "certified-ids": {"samples": 100}}
+SHORT = {name: {"samples": 100} for name in ("ids", "certified-ids", "arm-ids")}
 RUNS = {
     **{f"{policy} task1": (["task1"], policy, {}) for policy in PLAIN},
     **{f"{policy} task2": (["task2"], policy, {}) for policy in PLAIN},

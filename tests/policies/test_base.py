@@ -62,7 +62,7 @@ def test_learning_does_not_depend_on_the_order_of_records(name):
         assert indirect.fingerprint() == fingerprints.pop()
         indirect.retract(records[i])
     assert knowledge_of(indirect) == unlearned
-    learn_all(indirect, records[:25] if direct.depends_on_order else records[24::-1])
+    learn_all(indirect, records[24::-1] if direct.arrivals is None else records[:25])
     assert knowledge_of(indirect) == knowledge_of(direct)
 
 

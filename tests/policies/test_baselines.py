@@ -129,7 +129,7 @@ def test_contexts_keep_separate_tables(name):
     assert fresh.knowledge.by_context == {}  # deciding is not learning
 
 
-@pytest.mark.parametrize("name", ON_REWARDS)
+@pytest.mark.parametrize("name", [*ON_REWARDS, "arm-ids"])
 def test_records_without_reward_or_context_are_refused(name):
     policy = make_policy(name, IN_CONTEXT)
     with raises_code("unusable-record", "no value for Y"):

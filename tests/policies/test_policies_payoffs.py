@@ -22,7 +22,12 @@ from dowise.policies.registry import policy_info
 from dowise.simulation import On
 from dowise.simulation.trial import run_trial
 
-OPTIONS = {"ids": {"samples": 100}, "z2-ts": {"resamples": 30}, "z2-kl-ucb": {"resamples": 30}}
+OPTIONS = {
+    "ids": {"samples": 100},
+    "arm-ids": {"samples": 100},
+    "z2-ts": {"resamples": 30},
+    "z2-kl-ucb": {"resamples": 30},
+}
 LEARNING = [name for name in policy_names() if name not in ("random", "bayes-optimal")]
 BY_GRAPH = [name for name in LEARNING if policy_info(name).learns_from == "everything"]
 VARIANTS = [

@@ -8,6 +8,7 @@ from support.policies import CERTAIN, DOUBTFUL, TWO_ARMS, play
 
 from dowise import CausalGraph, Problem, load_problem, make_environment, make_policy
 from dowise.environments import front_door_world
+from dowise.policies.arm_ids import ArmIDS
 from dowise.policies.commit_kg import CommitKG
 from dowise.policies.ids import InformationDirectedSampling
 from dowise.simulation.trial import run_trial
@@ -49,15 +50,17 @@ def case(name, world, **options):
     [
         *(
             case(name, world)
-            for name in ("ids", "ts", "ucb", "bernoulli-ts", "commit-kg")
+            for name in ("ids", "ts", "ucb", "bernoulli-ts", "arm-ids", "commit-kg")
             for world in ("task1", "task2", "reversed reward", "front door")
-            if (name, world) != ("commit-kg", "front door")
+            if (name, world) not in (("commit-kg", "front door"), ("arm-ids", "task1"))
         ),
         *(
             case(name, world)
             for name in ("ids", "ts")
             for world in ("doubtful edges", "certain hidden cause", "soft edges")
         ),
+        case("arm-ids", "costs"),
+        case("arm-ids", "many contexts"),
         case("commit-kg", "certain hidden cause"),
         case("commit-kg", "costs"),
         case("commit-kg", "many contexts"),
@@ -72,7 +75,7 @@ def case(name, world, **options):
 )
 def test_a_compiled_trial_equals_stepping(name, world, options):
     """Arms and knowledge; after observational records, in contexts that were seen before too."""
-    if name == "ids":
+    if name in ("ids", "arm-ids"):
         options = options | {"samples": 50}
     world = (
         front_door_world() if world == "front door" else make_environment(PROBLEMS[world], seed=1)
@@ -93,7 +96,7 @@ def test_a_compiled_trial_equals_stepping(name, world, options):
     assert len(np.unique(fast.arms)) > 1
 
 
-@pytest.mark.parametrize("base", [InformationDirectedSampling, CommitKG])
+@pytest.mark.parametrize("base", [InformationDirectedSampling, CommitKG, ArmIDS])
 def test_a_subclass_is_stepped(base):
     class Custom(base):
         pass

@@ -52,7 +52,7 @@ TrialLoop = Callable[["TrialScript", np.random.Generator], IntArray]
 class Knowledge(Protocol):
     """Knowledge of a policy: a function of its records, not of their order.
 
-    The weight of a graph-free hypothesis is the exception; see `Policy.depends_on_order`.
+    The weight of a graph-free hypothesis is the exception; see `Policy.arrivals`.
 
     Knowledge that can draw which arm is best also has `winners(codes, arms, samples, rng)`, which
     returns the best of these arms under each draw, as indices into `arms`.

@@ -168,7 +168,7 @@ class BayesianPolicy(Policy):
         if self.graph_free_prior:
             knowledge = MixtureKnowledge(MixtureBelief(belief, self.graph_free_prior))
         super().__init__(problem, knowledge)
-        self.depends_on_order = self.mixture is not None
+        self.arrivals = None if self.mixture is None else self.mixture.arrivals
         self._has_warned = False
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import log
 from typing import Any, Literal, get_args
 
@@ -32,7 +33,7 @@ from dowise.information.gains import Gains, GainSource, GainTarget
 from dowise.information.ratio import MAX_ALL_PAIRS, MIN_GAIN, best_pair
 from dowise.model import Codes
 from dowise.model.sampler import TrialScript
-from dowise.policies.base import Choice, TrialLoop
+from dowise.policies.base import Choice, Policy, TrialLoop
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, Edges, floor_reason
 from dowise.policies.trials import (
@@ -143,7 +144,18 @@ class InformationDirectedSampling(BayesianPolicy):
         if self.interval != "point" and action.first == action.second:
             action = _break_ties(action, regret, gain, estimate)
         pick = action.first if rng.random() < action.probability else action.second
-        trace = IDSTrace(self, arms, estimate, action, pick, (regret, gain, level), self._edges())
+        objective = regret, gain, level
+        trace = IDSTrace(
+            self,
+            self.gains,
+            arms,
+            estimate,
+            action,
+            pick,
+            objective,
+            self._edges(),
+            self._mixture_figures(),
+        )
         probabilities = np.zeros(len(self.problem.arms))
         probabilities[arms[action.first]] += action.probability
         probabilities[arms[action.second]] += 1 - action.probability
@@ -227,23 +239,27 @@ def _break_ties(
 
 
 class IDSTrace(DecisionTrace):
-    """Estimates behind one decision of IDS; `arms` are the indices of the allowed arms."""
+    """Estimates behind one decision of IDS.
+
+    `arms` are the indices of the allowed arms; `gains` is None for the paper's gain.
+    """
 
     def __init__(
         self,
-        policy: InformationDirectedSampling,
+        policy: Policy,
+        gains: Gains | None,
         arms: IntArray,
         estimate: Estimate,
         action: IDSAction,
         pick: int,
         objective: tuple[FloatArray, FloatArray, float],
         edges: Edges | None,
+        figures: Mapping[str, float] | None = None,
     ) -> None:
-        lemma_4 = ("gain_interval",) if policy.gains is None else ()
+        lemma_4 = ("gain_interval",) if gains is None else ()
         self.lazy = "delta", "gain", "best", "ratio", "pair", "delta_interval", *lemma_4
-        figures = {"q": action.probability, **policy._mixture_figures()}
-        super().__init__(figures=figures, edges=edges)
-        self.problem, self.gains, self.floor = policy.problem, policy.gains, policy.floor
+        super().__init__(figures={"q": action.probability, **(figures or {})}, edges=edges)
+        self.problem, self.gains, self.floor = policy.problem, gains, policy.floor
         self.arms, self.estimate, self.action, self.pick = arms, estimate, action, pick
         self.regret, self.gain, self.level = objective
         self.by_floor = False

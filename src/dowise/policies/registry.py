@@ -169,7 +169,7 @@ def _built_in(
     return PolicyInfo(name, factory, learns_from, needs_all_causes, description, is_deterministic)
 
 
-# In display order, which is also the order of their colours.
+# In display order, which is also the order of their colours: a new policy is added at the end.
 _BUILT_IN = (
     _built_in(
         "ids",
@@ -248,6 +248,12 @@ _BUILT_IN = (
         "registry:best",
         "everything",
         "the recommended policy: commit-kg with up to sixteen arms, ids with more",
+    ),
+    _built_in(
+        "arm-ids",
+        "arm_ids:ArmIDS",
+        "rewards",
+        "Information-Directed Sampling on each arm's rewards alone",
     ),
 )
 _POLICIES = {info.name: info for info in _BUILT_IN}
