@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dowise._core.kernels import kernel
-from dowise._core.rng import draw_key, draw_keys_and_coins
-from dowise._core.types import FloatArray, IntArray
+from dowise._core.rng import draw_keys_and_coins
+from dowise._core.types import IntArray
 from dowise._core.validation import check_integer
 from dowise.belief.draw_kernels import draw_results
 from dowise.belief.posterior import block_size, check_samples
@@ -17,11 +16,9 @@ from dowise.information import estimate_of, minimise_ratio
 from dowise.information.estimates import check_memory, find_and_count_winners, summarise
 from dowise.information.ratio import MAX_ALL_PAIRS, MIN_GAIN, best_pair
 from dowise.model import Codes
-from dowise.model.circuit import Builder, Circuit
-from dowise.model.draws import Draws
 from dowise.model.kernels import play_round
 from dowise.model.sampler import TrialScript
-from dowise.policies.arm_rewards import ArmRewards, ArmRewardsPolicy
+from dowise.policies.arm_rewards import ArmRewardsPolicy, RewardDistributions
 from dowise.policies.base import Choice, TrialLoop
 from dowise.policies.baselines import count_reward
 from dowise.policies.ids import IDSTrace
@@ -29,47 +26,6 @@ from dowise.problem import Problem
 
 LEVEL = 0.05 / (2 * 1000)
 """Level of the intervals in the figures, times the number of arms: that of `ids` by default."""
-
-
-class RewardRows(NamedTuple):
-    """Reward distributions of all arms as Dirichlet rows, one per arm."""
-
-    circuit: Circuit
-    """Circuit that computes nothing: its results are its inputs but the first of every row."""
-    prior: FloatArray
-    rows: IntArray
-    """rows[arm]: index of the first entry of each row."""
-
-
-@lru_cache(maxsize=32)
-def reward_rows(arms: int, values: int) -> RewardRows:
-    """Return the rows of this number of arms, with rewards of this number of values."""
-    builder = Builder()
-    entries = builder.input_blocks(np.full(arms, values)).reshape(arms, values)
-    circuit = builder.finish(np.ascontiguousarray(entries[:, 1:]))
-    return RewardRows(circuit, np.ones(arms * values), values * np.arange(arms))
-
-
-class RewardDistributions(ArmRewards):
-    """Knowledge: the reward distribution of each arm in each context, with prior Dirichlet(1)."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self.distributions = reward_rows(len(problem.arms), len(self.values))
-
-    def draw(self, codes: Codes, samples: int, rng: np.random.Generator) -> Draws:
-        """Return draws of each arm's reward distribution in a context."""
-        circuit, prior, rows = self.distributions
-        out = np.empty((*circuit.results.shape, samples), dtype=np.float32)
-        counts, block = self.in_context(codes).counts.ravel(), block_size(circuit.slots)
-        draw_results(draw_key(rng), prior, counts, rows, circuit.tape, block, 0, out)
-        return Draws(out)
-
-    def winners(
-        self, codes: Codes, arms: IntArray, samples: int, rng: np.random.Generator
-    ) -> IntArray:
-        """Return the best of these arms under each draw, as indices into `arms`."""
-        return self.draw(codes, samples, rng).among(arms).winners(self.problem.payoff)[0]
 
 
 class ArmIDS(ArmRewardsPolicy):

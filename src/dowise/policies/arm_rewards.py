@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy, deepcopy
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 from dowise._core.document import format_number, pluralize
+from dowise._core.kernels import lazy_kernels
+from dowise._core.rng import draw_key
 from dowise._core.types import FloatArray, IntArray
+from dowise.belief.posterior import block_size
 from dowise.errors import DowiseError
 from dowise.model import Codes
+from dowise.model.circuit import Builder, Circuit
+from dowise.model.draws import Draws
 from dowise.policies.base import Choice, Policy, digest_of, one_hot
 from dowise.policies.decision import HIGHEST_BOUND, DecisionTrace, not_played_reason, pending_note
 from dowise.policies.requirements import Numbers, RecordRequirements
@@ -25,6 +31,8 @@ from dowise.problem.record import RecordBatch, equal_columns
 
 if TYPE_CHECKING:
     from dowise.model.sampler import TrialScript
+
+_draw_kernels = lazy_kernels("dowise.belief.draw_kernels")
 
 UNKNOWN_MEAN = 0.5
 """Mean reward assumed for pending plays of an arm without finished ones."""
@@ -238,6 +246,53 @@ class ArmRewards:
             self.by_context[tuple(codes)] = RewardCounts(
                 rewards.counts[c], rewards.plays[c], rewards.totals[c], rewards.values
             )
+
+
+class RewardRows(NamedTuple):
+    """Reward distributions of all arms as Dirichlet rows, one per arm."""
+
+    circuit: Circuit
+    """Circuit that computes nothing: its results are its inputs but the first of every row."""
+    prior: FloatArray
+    rows: IntArray
+    """rows[arm]: index of the first entry of each row."""
+
+
+@lru_cache(maxsize=32)
+def reward_rows(arms: int, values: int) -> RewardRows:
+    """Return the rows of this number of arms, with rewards of this number of values."""
+    builder = Builder()
+    entries = builder.input_blocks(np.full(arms, values)).reshape(arms, values)
+    circuit = builder.finish(np.ascontiguousarray(entries[:, 1:]))
+    return RewardRows(circuit, np.ones(arms * values), values * np.arange(arms))
+
+
+class RewardDistributions(ArmRewards):
+    """Knowledge: the reward distribution of each arm in each context, with prior Dirichlet(1)."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.distributions = reward_rows(len(problem.arms), len(self.values))
+
+    def draw(self, codes: Codes, samples: int, rng: np.random.Generator) -> Draws:
+        """Return draws of each arm's reward distribution in a context."""
+        circuit, prior, rows = self.distributions
+        out = np.empty((*circuit.results.shape, samples), dtype=np.float32)
+        counts, block = self.in_context(codes).counts.ravel(), block_size(circuit.slots)
+        _draw_kernels.draw_results(draw_key(rng), prior, counts, rows, circuit.tape, block, 0, out)
+        return Draws(out)
+
+    def means(self, codes: Codes) -> FloatArray:
+        """Return the mean reward distribution of each arm in a context: (arms, values)."""
+        parameters = 1.0 + self.in_context(codes).counts
+        means: FloatArray = parameters / parameters.sum(axis=1, keepdims=True)
+        return means
+
+    def winners(
+        self, codes: Codes, arms: IntArray, samples: int, rng: np.random.Generator
+    ) -> IntArray:
+        """Return the best of these arms under each draw, as indices into `arms`."""
+        return self.draw(codes, samples, rng).among(arms).winners(self.problem.payoff)[0]
 
 
 class ArmRewardsPolicy(Policy):

@@ -48,7 +48,7 @@ class BeliefKnowledge:
         self.belief.retract(record)
 
     def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
-        """Learn from many records; their numbers only tell them apart."""
+        """Learn from many records; their numbers do not matter."""
         self.belief.learn_many(records)
 
     def copy(self) -> Self:
@@ -79,10 +79,6 @@ class MixtureKnowledge(BeliefKnowledge):
     """Belief about the graph and the graph-free hypothesis as the knowledge of a policy."""
 
     belief: MixtureBelief
-
-    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
-        """Learn from many records, in their order."""
-        self.belief.learn_many(records, numbers)
 
     def copy(self) -> Self:
         """Return a copy that learns independently, without evidence about the graph."""

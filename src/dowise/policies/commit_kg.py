@@ -271,7 +271,7 @@ class CommitKG(PendingPlaysMixin, BayesianPolicy):
         if self.mixture is not None and own is not None:
             was_set = np.array([self.problem.fixed(arm) for arm in self.problem.arms]) != MISSING
             batch = RecordBatch(self.problem, own.seen.T, was_set[chosen].T)
-            self.mixture.extend(batch, self.next_number + np.arange(len(chosen)), own.gains)
+            self.mixture.add_learned(batch, own.gains)
         pairs = zip(codes_of, contexts.visits.tolist(), strict=True)
         self.visits = Counter({codes: times for codes, times in pairs if times})
         self.rounds += len(chosen)

@@ -8,43 +8,52 @@ before it was learned:
     log odds(no graph) = log(share / (1 − share)) + Σ log[P_arm(y | past) / P_graph(y | past)]
 
 P_arm is the Dirichlet(1) predictive of that arm in that context, P_graph the exact mean under the
-posterior of the graph. Records of interventions that are not arms, or without the reward, teach the
-graph and are not scored. Arms without a graph predict no other variable, so these are prequential
-weights, not a posterior of one joint model.
+posterior of the graph. The past is every record that arrived before the reward, without the other
+values of its own decision. Records of interventions that are not arms, or without the reward, teach
+the graph and are not scored. Arms without a graph predict no other variable, so these are
+prequential weights, not a posterior of one joint model.
 
-The sum depends on the order in which the records arrived. If a record is corrected or retracted,
-the predictions of all rewards since then are computed again. Every term is rounded to 2⁻³⁶ nats, so
-replaying the same records gives the same bits.
+The sum depends on the order of arrival (`dowise.belief.arrivals`). If a record is corrected or
+retracted, the rewards that arrived since then are scored again. Every term is rounded to 2⁻³⁶ nats,
+so that the same sequence always gives the same bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dowise._core.document import format_number
 from dowise._core.kernels import lazy_kernels
-from dowise._core.rng import Random, draw_key, generator
+from dowise._core.rng import Random, generator
 from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Belief, Posterior
+from dowise.belief.arrivals import Arrivals, Piece
 from dowise.model import Codes
 from dowise.model.draws import Draws
-from dowise.policies.arm_rewards import ArmRewards
-from dowise.policies.requirements import Numbers
-from dowise.problem import Problem, Record
+from dowise.policies.arm_rewards import RewardDistributions
+from dowise.problem import Intervention, Problem, Record
 from dowise.problem.domains import MISSING
 from dowise.problem.problem import Context
-from dowise.problem.record import RecordBatch, equal_columns
+from dowise.problem.record import RecordBatch
 
 _kernels = lazy_kernels("dowise.policies.graph_free_kernels")
-_draw_kernels = lazy_kernels("dowise.belief.draw_kernels")
 
 NAT = 2.0**36
-MIN_BATCH = 16  # records that are scored together rather than one by one
-DRAW_BLOCK = 256
+MIN_COMPILED = 16  # pieces from which on they are scored by a kernel
 MAX_ODDS = 1e6  # larger ratios are not spelled out
+
+
+class _Step(NamedTuple):
+    """Change of what is known by one piece of a record."""
+
+    record: Record
+    earlier: Record | None
+    """What was known of the record before; it is forgotten first."""
+    arm: int
+    """Index of the arm whose reward is scored, −1 if none is."""
 
 
 class MixtureBelief(Belief):
@@ -64,11 +73,15 @@ class MixtureBelief(Belief):
     def __init__(self, graph: Belief, prior: float) -> None:
         self.graph, self.prior = graph, prior
         self.problem, self.posterior, self.monitor = graph.problem, graph.posterior, graph.monitor
-        self.rewards = ArmRewards(graph.problem)
+        self.rewards = RewardDistributions(graph.problem)
         """Rewards of each arm in each context: what the graph-free hypothesis learns."""
+        self.arrivals = Arrivals(graph.problem)
+        """Sequence of everything that was learned."""
+        self.appends = True
+        """True if records arrive in the order in which they are learned, False if somebody else
+        fills `arrivals`, as live experiments do."""
         self._start = graph.posterior.copy()
-        self._records: list[Record] = []  # in their order of arrival
-        self._gains: list[int] = []  # of the records that are scored
+        self._gains: list[int] = []  # of the pieces that are scored
         self._total = 0  # of all gains
 
     # -- weight -------------------------------------------------------------------------------
@@ -79,7 +92,7 @@ class MixtureBelief(Belief):
 
         The unit is 2⁻³⁶ nats.
         """
-        if len(self._gains) < len(self._records):
+        if not self._is_scored:
             self._score_rest()
         return self._total
 
@@ -93,120 +106,166 @@ class MixtureBelief(Belief):
         """Probability of the graph-free hypothesis."""
         return float(_kernels.weight_of(self.prior, float(self.gain)))
 
+    @property
+    def _is_scored(self) -> bool:
+        return self.arrivals.changed_from == len(self.arrivals) == len(self._gains)
+
     def _score_rest(self) -> None:
-        """Score the records that are not, after those that are."""
-        posterior, rewards, scored = self._start.copy(), ArmRewards(self.problem), len(self._gains)
-        if scored:
-            batch = _batch_of(self._records[:scored])
-            posterior.learn_many(batch)
-            _count_rewards(rewards, batch)
-        gains = self._scores(posterior, rewards, _batch_of(self._records[scored:]))
+        """Score all pieces since the first that changed."""
+        first = min(self.arrivals.changed_from, len(self._gains))
+        self._total -= sum(self._gains[first:])
+        del self._gains[first:]
+        distinct, order = self._steps(first)
+        posterior, rewards = self._start.copy(), RewardDistributions(self.problem)
+        if first:  # go back from what is known now
+            posterior, rewards = self.posterior.copy(), self.rewards.copy()
+            for i in reversed(order):
+                record, earlier, arm = distinct[i]
+                posterior.retract(record)
+                if earlier is not None:
+                    posterior.learn(earlier)
+                if arm >= 0:
+                    rewards.retract(record)
+        gains = self._scores(posterior, rewards, distinct, order)
         self._gains += gains
         self._total += sum(gains)
+        self.arrivals.mark_read()
 
-    def _scores(self, posterior: Posterior, rewards: ArmRewards, batch: RecordBatch) -> list[int]:
-        """Return the gain of each record, and learn it."""
-        if posterior.is_settled and posterior.model.has_circuit and len(batch) >= MIN_BATCH:
-            return self._score_compiled(posterior, rewards, batch)
+    def _steps(self, first: int) -> tuple[list[_Step], list[int]]:
+        """Return the distinct pieces from a position on, and the index of each piece."""
+        problem, pieces = self.problem, self.arrivals.arrays(first)
+        names, distinct = problem.graph.variables, []
+        columns = zip(*pieces[1:4], pieces.codes.T, strict=True)
+        for cut, told, continues, codes in columns:
+            labels = {
+                names[v]: problem.domains[names[v]][codes[v]]
+                for v in range(len(codes))
+                if cut >> v & 1
+            }
+            arm = Intervention(labels)
+            fixed = np.array(
+                [code if cut >> v & 1 else MISSING for v, code in enumerate(codes.tolist())]
+            )
+            record, earlier = Record(problem, arm, codes.copy(), fixed), None
+            if continues:
+                before = self.arrivals.earlier_codes(Piece(codes, cut, told, True))
+                earlier = Record(problem, arm, before, fixed)
+            is_new = earlier is None or earlier.reward == MISSING
+            counts = is_new and self.rewards.can_learn(record)
+            distinct.append(_Step(record, earlier, problem.arm_positions[arm] if counts else -1))
+        return distinct, pieces.order.tolist()
+
+    def _scores(
+        self,
+        posterior: Posterior,
+        rewards: RewardDistributions,
+        distinct: list[_Step],
+        order: list[int],
+    ) -> list[int]:
+        """Return the gain of each piece, and learn it."""
+        if posterior.is_settled and posterior.model.has_circuit and len(order) >= MIN_COMPILED:
+            return self._compiled_scores(posterior, rewards, distinct, order)
         gains = []
-        for record in batch.each():
-            gains.append(self._score(posterior, rewards, record))
+        for i in order:
+            record, earlier, arm = distinct[i]
+            if earlier is not None:
+                posterior.retract(earlier)
+            gains.append(self._score(posterior, rewards, record) if arm >= 0 else 0)
             posterior.learn(record)
-            if rewards.can_learn(record):
+            if arm >= 0:
                 rewards.learn(record)
         return gains
 
-    def _score(self, posterior: Posterior, rewards: ArmRewards, record: Record) -> int:
-        """Return the gain of a record that neither side has learned."""
-        if not rewards.can_learn(record):
-            return 0
+    def _score(self, posterior: Posterior, rewards: RewardDistributions, record: Record) -> int:
+        """Return the gain of a reward that neither side has learned."""
         arm, codes = self.problem.arm_positions[record.arm], record.context
         counts = rewards.in_context(codes).counts[arm]
         predicted = posterior.mean_distributions(codes)[arm]
         return int(_kernels.prediction_gain(counts, predicted, record.reward))
 
-    def _score_compiled(
-        self, posterior: Posterior, rewards: ArmRewards, batch: RecordBatch
+    def _compiled_scores(
+        self,
+        posterior: Posterior,
+        rewards: RewardDistributions,
+        distinct: list[_Step],
+        order: list[int],
     ) -> list[int]:
-        problem, model = self.problem, posterior.model
-        factors = model.factors
-        sets, numbers = batch.by_set()
-        codes = np.ascontiguousarray(batch.codes.T)
-        fixed = np.where(batch.was_set.T, codes, MISSING)
-        under = factors.under_sets(sets)[numbers]
-        plays, contexts = _plays_of(rewards, batch)
-        rows = [model.rows(context) for context in contexts]
-        counts = [rewards.in_context(context).counts for context in contexts]
-        gains = np.zeros(len(batch), dtype=np.int64)
-        _kernels.score_records(
+        problem, factors, model = self.problem, posterior.model.factors, posterior.model
+        contexts = {step.record.context: 0 for step in distinct if step.arm >= 0}
+        contexts = {codes: c for c, codes in enumerate(contexts)}
+        if not contexts:
+            return [0] * len(order)
+        counts = [rewards.in_context(codes).counts for codes in contexts]
+        rows = [model.rows(codes) for codes in contexts]
+        masks = [problem.graph.mask(step.record.arm) for step in distinct]
+        gains = np.zeros(len(order), dtype=np.int64)
+        _kernels.score_pieces(
             posterior.state(),
-            (codes, fixed, under),
-            plays,
+            np.array(order),
+            np.array([step.record.codes for step in distinct]),
+            np.array([(step.earlier or step.record).codes for step in distinct]),
+            np.array([step.earlier is not None for step in distinct]),
+            np.array([step.record.fixed for step in distinct]),
+            np.array([factors.under(mask) for mask in masks]),
+            np.array([(step.arm, contexts.get(step.record.context, -1)) for step in distinct]),
             (factors.starts, factors.strides, problem.reward_position),
-            np.array(rows).reshape(len(contexts), -1),
+            np.array(rows, dtype=np.int64).reshape(len(contexts), -1),
             model.circuit.tape,
-            np.array(counts).reshape(len(contexts), len(problem.arms), -1),
+            np.array(counts, dtype=np.int64).reshape(len(contexts), len(problem.arms), -1),
             gains,
         )
-        _count_rewards(rewards, batch)
         return gains.tolist()
 
     # -- learning -----------------------------------------------------------------------------
 
     def learn(self, record: Record) -> None:
         """Learn from a record, and score the predictions of its reward."""
-        if len(self._gains) == len(self._records):
-            self._gains.append(self._score(self.posterior, self.rewards, record))
+        counts = self.rewards.can_learn(record)
+        if self.appends and self._is_scored:
+            self._gains.append(self._score(self.posterior, self.rewards, record) if counts else 0)
             self._total += self._gains[-1]
+            self.arrivals.append(record)
+            self.arrivals.mark_read()
+        elif self.appends:
+            self.arrivals.append(record)
         self.graph.learn(record)
-        if self.rewards.can_learn(record):
+        if counts:
             self.rewards.learn(record)
-        self._records.append(record)
 
-    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
+    def learn_many(self, records: RecordBatch) -> None:
         """Learn from many records, with the same result as one by one."""
         self.graph.learn_many(records)
-        _count_rewards(self.rewards, records)
-        self._records += records.each(numbers)  # they are scored when the weight is needed
+        self._count_rewards(records)
+        if self.appends:
+            self.arrivals.extend(records)
 
-    def extend(self, records: RecordBatch, numbers: IntArray, gains: IntArray) -> None:
+    def add_learned(self, records: RecordBatch, gains: IntArray) -> None:
         """Add records that the graph has learned, with their gains, as a compiled trial does."""
-        _count_rewards(self.rewards, records)
-        self._records += records.each(numbers)
         self._gains += gains.tolist()
         self._total += int(gains.sum())
+        self._count_rewards(records)
+        self.arrivals.extend(records)
+        self.arrivals.mark_read()
 
     def retract(self, record: Record) -> None:
-        """Undo `learn`; the rewards that were learned later are scored again."""
+        """Undo `learn`; the rewards that arrived later are scored again."""
+        if self.appends:
+            self.arrivals.remove(record)
         self.graph.retract(record)
         if self.rewards.can_learn(record):
             self.rewards.retract(record)
-        i = self._position(record)
-        del self._records[i]
-        self._total -= sum(self._gains[i:])
-        del self._gains[i:]
 
-    def _position(self, record: Record) -> int:
-        """Return the last position of a record."""
-        for i in range(len(self._records) - 1, -1, -1):
-            other = self._records[i]
-            if (
-                other.number == record.number
-                and other.arm == record.arm
-                and np.array_equal(other.codes, record.codes)
-            ):
-                return i
-        raise AssertionError(f"{record!r} was learned and is not in the sequence")
+    def _count_rewards(self, records: RecordBatch) -> None:
+        usable = self.rewards.requires.mask(records, None).mask
+        self.rewards.learn_many(records.take(np.flatnonzero(usable)))
 
     # -- queries ------------------------------------------------------------------------------
 
     def mean_distributions(self, context: Context = None) -> FloatArray:
         """Return P(Y = y | do(arm), c) on average over both hypotheses: (arms, values of Y)."""
         codes, weight = self.problem.context_codes(context), self.weight
-        parameters = 1.0 + self.rewards.in_context(codes).counts
-        own = parameters / parameters.sum(axis=1, keepdims=True)
-        means: FloatArray = (1 - weight) * self.posterior.mean_distributions(codes) + weight * own
-        return means
+        by_graph = self.posterior.mean_distributions(codes)
+        return by_graph + weight * (self.rewards.means(codes) - by_graph)
 
     def draw(self, codes: Codes, samples: int, rng: Random) -> Draws:
         """Draw the distribution of the reward under every arm, from either hypothesis.
@@ -214,10 +273,8 @@ class MixtureBelief(Belief):
         The first draws are those without the graph.
         """
         source = generator(rng)
-        parts = []
         count = self._graph_free_draws(samples, source)
-        if count:
-            parts.append(self._draw_arms(codes, count, source))
+        parts = [self.rewards.draw(codes, count, source)] if count else []
         if count < samples:
             parts.append(self.posterior.draw(codes, samples - count, source))
         return _joined(parts)
@@ -227,7 +284,7 @@ class MixtureBelief(Belief):
         source = generator(rng)
         count = self._graph_free_draws(samples, source)
         if count:
-            yield self._draw_arms(codes, count, source)
+            yield self.rewards.draw(codes, count, source)
         if count < samples:
             yield from super().draw_in_blocks(codes, samples - count, source)
 
@@ -235,32 +292,21 @@ class MixtureBelief(Belief):
         """Return the number of draws without the graph: the weight times all, rounded at random."""
         return min(int(samples * self.weight + source.random()), samples)
 
-    def _draw_arms(self, codes: Codes, count: int, source: np.random.Generator) -> Draws:
-        counts = self.rewards.in_context(codes).counts
-        return draw_arms(1.0 + counts, count, source)
-
     # -- copies -------------------------------------------------------------------------------
 
     def copy(self) -> MixtureBelief:
         """Return an independent copy."""
         copied = object.__new__(type(self))
         copied.__dict__ |= self.__dict__
-        copied.graph = self.graph.copy()
+        copied.graph, copied.rewards = self.graph.copy(), self.rewards.copy()
         copied.posterior, copied.monitor = copied.graph.posterior, copied.graph.monitor
-        copied.rewards = self.rewards.copy()
-        copied._records, copied._gains = self._records.copy(), self._gains.copy()
+        copied.arrivals, copied._gains = self.arrivals.copy(), self._gains.copy()
         return copied
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the belief about the graph, the rewards of arms, and the weight, for JSON."""
-        return {
-            **self.graph.as_dict(),
-            "graph_free": {
-                "prior": self.prior,
-                "rewards": dict(self.rewards.state()),
-                "gain": self.gain,
-            },
-        }
+        """Return the belief about the graph, the rewards of arms, and the gain, for JSON."""
+        mixture = {"prior": self.prior, "rewards": dict(self.rewards.state()), "gain": self.gain}
+        return {**self.graph.as_dict(), "graph_free": mixture}
 
     def __repr__(self) -> str:
         return f"<MixtureBelief about {self.problem!r}>"
@@ -278,30 +324,11 @@ def prediction_sentence(problem: Problem, log_ratio: float) -> str:
     ratio = float(np.exp(min(abs(log_ratio), 100.0)))
     if ratio < 1.5:
         return f"{problem.reward} is predicted equally well with and without the graph"
-    odds = f"more than {MAX_ODDS:,.0f}" if ratio > MAX_ODDS else format_number(_rounded(ratio))
-    first, second = ("with", "without") if log_ratio < 0 else ("without", "with")
-    objects = ("the graph", "it")
-    return (
-        f"{problem.reward} is predicted better {first} {objects[0]} than {second} {objects[1]}, "
-        f"{odds} to 1"
-    )
-
-
-def _rounded(ratio: float) -> float:
-    """Return a ratio with two significant digits."""
-    return float(f"{ratio:.2g}")
-
-
-def draw_arms(parameters: FloatArray, samples: int, rng: Random) -> Draws:
-    """Draw reward distributions of arms that are independent: Dirichlet rows (arms, values)."""
-    arms, values = parameters.shape
-    out = np.empty((arms * values, samples), dtype=np.float32)
-    starts = np.arange(0, arms * values, values)
-    sizes = np.full(arms, values)
-    _draw_kernels.draw_entries(
-        draw_key(generator(rng)), parameters.ravel(), starts, sizes, DRAW_BLOCK, out
-    )
-    return Draws(np.ascontiguousarray(out.reshape(arms, values, samples)[:, 1:]))
+    rounded = float(f"{ratio:.2g}")
+    odds = f"more than {MAX_ODDS:,.0f}" if ratio > MAX_ODDS else format_number(rounded)
+    if log_ratio < 0:
+        return f"{problem.reward} is predicted better with the graph than without it, {odds} to 1"
+    return f"{problem.reward} is predicted better without the graph than with it, {odds} to 1"
 
 
 def _joined(parts: list[Draws]) -> Draws:
@@ -309,27 +336,3 @@ def _joined(parts: list[Draws]) -> Draws:
     if len(parts) == 1:
         return parts[0]
     return Draws(np.concatenate([part.after_first for part in parts], axis=2))
-
-
-def _batch_of(records: list[Record]) -> RecordBatch:
-    codes = np.stack([record.codes for record in records], axis=1)
-    fixed = np.stack([record.fixed for record in records], axis=1)
-    return RecordBatch(records[0].problem, codes, fixed != MISSING)
-
-
-def _count_rewards(rewards: ArmRewards, batch: RecordBatch) -> None:
-    """Count the rewards of the records that have what is required."""
-    usable = rewards.requires.mask(batch, None).mask
-    rewards.learn_many(batch.take(np.flatnonzero(usable)))
-
-
-def _plays_of(rewards: ArmRewards, batch: RecordBatch) -> tuple[IntArray, list[Codes]]:
-    """Return the arm and context of each record, (−1, −1) if it is not scored, and the contexts."""
-    problem, plays = rewards.problem, np.full((len(batch), 2), -1)
-    scored = np.flatnonzero(rewards.requires.mask(batch, None).mask)
-    codes = batch.codes[problem.context_positions][:, scored]
-    first, contexts = equal_columns([np.zeros(len(scored), dtype=np.int64), *codes])
-    arms, kinds = batch.arms()
-    index = np.array([problem.arm_positions.get(arm, -1) for arm in arms])
-    plays[scored, 0], plays[scored, 1] = index[kinds[scored]], contexts
-    return plays, [tuple(codes[:, i].tolist()) for i in first.tolist()]

@@ -36,9 +36,14 @@ def weight_of(prior: Any, gain: Any) -> Any:
 
 
 @kernel()
-def score_records(
+def score_pieces(
     state: Any,
-    records: Any,
+    order: Any,
+    codes: Any,
+    earlier: Any,
+    continues: Any,
+    fixed: Any,
+    under: Any,
     plays: Any,
     layout: Any,
     rows: Any,
@@ -46,23 +51,26 @@ def score_records(
     counts: Any,
     gains: Any,
 ) -> None:
-    """Score the reward of each record, then learn the record; fill `gains`.
+    """Score the reward of each piece, then learn the piece; fill `gains`.
 
-    records are (codes, fixed, under): the values of record i, its settings and its factors.
-    plays[i] are its arm and context, negative if its reward does not count. `layout` has the starts
-    and strides of the factors and the position of the reward; rows[c] are the circuit's rows and
-    counts[c] the rewards of all arms in context c.
+    The distinct pieces are numbered: codes[d] are the values that are known with piece d,
+    earlier[d] those that its record was learned with before if continues[d], fixed[d] its settings,
+    under[d] its factors, and plays[d] its arm and context, a negative arm if no reward is scored. `layout`
+    has the starts and strides of the factors and the position of the reward; rows[c] are the
+    circuit's rows and counts[c] the rewards of all arms in context c.
     """
-    codes, fixed, under = records
     starts, strides, position = layout
     predicted = np.empty(counts.shape[1:])
     step = codes.ndim - 1  # a literal 1 would be compiled again as its own type
-    for i in range(len(codes)):
-        arm, context = plays[i, 0], plays[i, 1]
+    for i in range(len(order)):
+        d = order[i]
+        if continues[d]:
+            count_record(state, earlier[d], fixed[d], under[d], starts, strides, -step)
+        arm, context = plays[d, 0], plays[d, 1]
         gains[i] = 0
         if arm >= 0:
-            value = codes[i, position]
+            value = codes[d, position]
             mean_results(state.prior, state.counts, rows[context], tape, predicted)
             gains[i] = prediction_gain(counts[context, arm], predicted[arm], value)
             counts[context, arm, value] += 1
-        count_record(state, codes[i], fixed[i], under[i], starts, strides, step)
+        count_record(state, codes[d], fixed[d], under[d], starts, strides, step)
