@@ -14,9 +14,11 @@ from dowise.policies.registry import policy_names
 @pytest.mark.parametrize("policy", policy_names())
 def test_every_policy_uses_the_stream_of_the_decision(policy):
     problem = Problem(CausalGraph.parse("X -> Y; Z -> Y"), "Y", non_manipulable="Z")
-    options = {"horizon": 12} if policy == "bayes-optimal" else {}
+    options = {"bayes-optimal": {"horizon": 12}, "best": {"try_all": False}}.get(policy, {})
     experiment = Experiment.create(MemoryStorage(), "w", problem, policy, options, seed=11)
-    twin = make_policy(policy, problem, **experiment.events()[0].payload["options"])
+    recorded = dict(experiment.events()[0].payload["options"])
+    assert recorded.pop("try_all", None) is (False if policy == "best" else None)
+    twin = make_policy(policy, problem, **recorded)
     for number in range(1, 7):
         asked = experiment.ask()
         rng = np.random.default_rng(np.random.SeedSequence(11, spawn_key=(number,)))

@@ -54,10 +54,10 @@ def _asked(experiment):
     return [event for event in experiment.events() if event.kind == "asked"]
 
 
-@pytest.mark.parametrize("options", [None, {"floor": 0.1}])
+@pytest.mark.parametrize("options", [{}, {"floor": 0.1}])
 def test_an_experiment_with_the_default_policy(options):
-    storage = MemoryStorage()
-    experiment = Experiment.create(storage, "w", WARD, options=options, seed=5)
+    storage, plan = MemoryStorage(), {**options, "try_all": False}
+    experiment = Experiment.create(storage, "w", WARD, options=plan, seed=5)
     assert experiment.policy == "commit-kg" and "best" not in storage.read("w")[0].body
     run_course(experiment)
     audit = experiment.audit()
@@ -69,11 +69,11 @@ def test_an_experiment_with_the_default_policy(options):
     assert policy.fingerprint() == other.fingerprint() and policy.state() == other.state()
     assert policy.rounds == 11  # decisions with values; imported records do not count
     probabilities = [event.payload["probabilities"] for event in _asked(experiment)]
-    if options is None:
+    if not options:
         assert {share for pi in probabilities for share in pi} == {0.0, 1.0}
     else:
         assert all(1 > max(pi) > 0.9 * 0.99 and sum(p > 0 for p in pi) > 1 for pi in probabilities)
-    twin = Experiment.create(MemoryStorage(), "w", WARD, options=options, seed=5)
+    twin = Experiment.create(MemoryStorage(), "w", WARD, options=plan, seed=5)
     run_course(twin)
     context = {"C": "0"}
     first, second = again.ask(context), twin.ask(context)
@@ -82,8 +82,10 @@ def test_an_experiment_with_the_default_policy(options):
 
 
 def test_a_floor_makes_other_policies_evaluable():
-    plain = Experiment.create(MemoryStorage(), "w", WARD, seed=5)
-    with_floor = Experiment.create(MemoryStorage(), "w", WARD, options={"floor": 0.3}, seed=5)
+    plain, with_floor = (
+        Experiment.create(MemoryStorage(), "w", WARD, options=options | {"try_all": False}, seed=5)
+        for options in ({}, {"floor": 0.3})
+    )
     for experiment in (plain, with_floor):
         for number in range(1, 9):
             asked = experiment.ask({"C": "1"})
@@ -109,7 +111,7 @@ def test_revising_to_best_keeps_the_options():
     experiment.revise(policy="best", reason="the same")
     assert experiment.head == before
     experiment.revise(policy="best", options={"prior": 0.5}, reason="less sure")
-    assert experiment.options == {"prior": 0.5, "floor": 0.1}
+    assert experiment.options == {"prior": 0.5, "floor": 0.1, "try_all": True}
     experiment.revise(problem=MANY, policy="best", reason="more to set")
     assert experiment.policy == "ids" and "floor" in experiment.options
     assert experiment.options["floor"] == 0
@@ -117,7 +119,7 @@ def test_revising_to_best_keeps_the_options():
 
 def test_rehearsals_pass_the_prior_to_the_default_policy():
     prior = {"Y": 3.0}
-    default = rehearse(WARD, 2, 1, prior=prior, looks=1)
+    default = rehearse(WARD, 2, 1, options={"try_all": False}, prior=prior, looks=1)
     assert default.policy == "commit-kg" and default.options["prior"] == prior
     named = rehearse(WARD, 2, 1, "commit-kg", prior=prior, looks=1)
     assert (default.regret == named.regret).all()

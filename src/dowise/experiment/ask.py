@@ -18,14 +18,18 @@ from dowise._core.types import FloatArray
 from dowise.errors import ConflictError, DowiseError
 from dowise.experiment.event import Event, build_info
 from dowise.experiment.state import ExperimentState
-from dowise.policies.base import allowed_arms
-from dowise.policies.decision import rounded_figures
+from dowise.policies.base import Policy, allowed_arms
+from dowise.policies.decision import Decision, not_played_reason, rounded_figures
 from dowise.problem import Intervention, Problem
 from dowise.problem.problem import ArmLike, Context
 
 if TYPE_CHECKING:
     from dowise.experiment.journal import Transaction
     from dowise.experiment.replay import PolicyReplay
+
+
+UNTRIED = "untried"
+"""Figure of a decision that tries an arm: number of arms that were not tried before."""
 
 
 @dataclass(frozen=True)
@@ -264,10 +268,14 @@ def decide(
     """
     problem, number, head = state.config.problem, len(state.cases) + 1, state.head
     assert head is not None
-    policy = replay.batch_policy(state, position)
-    allowed = question.allowed
-    arms = None if allowed is None else [problem.arms[i] for i in allowed]
-    decision = policy.decide(question.context, stream(state.seed, number), arms)
+    source, allowed = stream(state.seed, number), question.allowed
+    policy: Policy = replay.policy
+    if untried := untried_arms(state, replay, allowed):
+        decision = _try_arm(problem, untried, source)
+    else:
+        policy = replay.batch_policy(state, position)
+        arms = None if allowed is None else [problem.arms[i] for i in allowed]
+        decision = policy.decide(question.context, source, arms)
     probabilities = decision.probabilities
     payload = {
         "decision": number,
@@ -287,6 +295,36 @@ def decide(
     if policy is not replay.policy:
         payload["imagined"] = position
     return payload
+
+
+def untried_arms(
+    state: ExperimentState, replay: PolicyReplay, allowed: list[int] | None
+) -> list[int]:
+    """Return the allowed arms that have to be tried before the policy chooses, as indices.
+
+    An arm was tried if it was played by a decision, in any context, that is pending or has an
+    outcome, or by an imported record with a reward.
+    """
+    if not state.config.tries_all:
+        return []
+    arms = state.config.problem.arms
+    indices = range(len(arms)) if allowed is None else allowed
+    untried = {arms[i]: i for i in indices if arms[i] not in replay.imported_arms}
+    for case in state.cases.values():  # every arm is among the first ones, as a rule
+        if not untried:
+            break
+        if case.status in ("pending", "done"):
+            untried.pop(case.arm, None)
+    return [*untried.values()]
+
+
+def _try_arm(problem: Problem, untried: list[int], source: np.random.Generator) -> Decision:
+    """Choose one of the arms that were not tried yet, all with the same probability."""
+    probabilities = np.zeros(len(problem.arms))
+    probabilities[untried] = 1 / len(untried)
+    arm = problem.arms[untried[int(source.integers(len(untried)))]]
+    figures = {UNTRIED: len(untried)}
+    return Decision(arm, probabilities, not_played_reason(in_context=False), figures)
 
 
 def decide_batch(tx: Transaction, request: AskRequest) -> list[LiveDecision]:

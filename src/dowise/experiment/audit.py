@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from dowise._core.codec import JsonResult, in_json
 from dowise._core.document import BulletList, Document, Documented, Paragraph, pluralize
 from dowise.errors import DowiseError
-from dowise.experiment.ask import AskRequest, decide
+from dowise.experiment.ask import UNTRIED, AskRequest, decide
 from dowise.experiment.event import DamagedEventError, Event, Head, TrackEvents, build_info, tracked
 from dowise.experiment.record_columns import read_import
 from dowise.experiment.replay import PolicyReplay
@@ -216,7 +216,8 @@ class _Auditor:
             raise _InvalidEventError(
                 f"it claims that outcomes of {position!r:.40} decisions before it were imagined"
             )
-        self._last = event.number, position
+        is_trial = UNTRIED in event.payload["figures"]  # of an arm, in which nothing is imagined
+        self._last = None if is_trial else (event.number, position)
         return position
 
     def _check_decision(self, event: Event) -> None:

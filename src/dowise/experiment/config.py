@@ -7,7 +7,7 @@ graph and the prior inline, and every option, defaults with the values that they
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,28 @@ from dowise.errors import DowiseError, type_name
 from dowise.experiment.event import DamagedEventError
 from dowise.policies.base import MinimalPolicy
 from dowise.policies.bayesian import BayesianPolicy
-from dowise.policies.registry import is_known, make_policy, policy_factory, resolve_policy
+from dowise.policies.registry import (
+    best_options,
+    is_known,
+    make_policy,
+    policy_factory,
+    resolve_policy,
+)
 from dowise.problem import Problem, load_problem
 from dowise.problem.prior import is_prior_name, parse_prior, plain_prior
 from dowise.problem.problem_file import parse_problem, problem_text
 
 DEFAULT_POLICY = "best"
 PROPENSITY_SAMPLES = 1000  # draws of which one decides: their shares are the probabilities
+MAX_TRIED_ARMS = 12  # up to which "best" plays every arm once first
 
 _NO_OPTIONS = {
     "belief": "it learns its belief from the journal; import past records instead",
     "widen": "a widened graph depends on the order of records; watch the alarms in the status, and "
     "revise the problem with more doubtful edges",
 }
+
+_RECOMMENDED: Set[str] = frozenset({"commit-kg", "ids"})  # names that "best" may stand for
 
 _PROBLEMS: WeakValueDictionary[str, Problem] = WeakValueDictionary()
 
@@ -75,7 +84,9 @@ class ExperimentConfig:
                 "@register_policy(name)",
                 code="invalid-type",
             )
+        trial_option = _trial_option(problem) if policy == "best" else {}
         policy, given = resolve_policy(policy, problem, options)  # "best" may be another one later
+        given = trial_option | given
         config = cls(
             problem,
             policy,
@@ -92,13 +103,14 @@ class ExperimentConfig:
             changes["problem"] = load_problem(path)
         problem = changes.get("problem", self.problem)
         if changes.get("policy") == "best" and isinstance(problem, Problem):
-            changes["policy"], changes["options"] = resolve_policy(
-                "best", problem, changes.get("options")
-            )
+            changes["policy"], options = resolve_policy("best", problem, changes.get("options"))
+            changes["options"] = _trial_option(problem) | options
         if changes.get("policy", self.policy) == self.policy:
             options = dict(self.options)
-            if is_bayesian(self.policy) and problem.prior != self.problem.prior:
+            if is_bayesian(self.policy) and self._has_another_prior(problem):
                 options.pop("prior", None)  # the prior of the new problem replaces it
+                if "try_all" in options:  # the policy was named "best"
+                    options["prior"] = best_options(problem).get("prior")
             changes["options"] = {**options, **changes.get("options", {})}
         current = {
             "problem": self.problem,
@@ -106,6 +118,13 @@ class ExperimentConfig:
             "learn_restricted": self.learn_restricted,
         }
         return ExperimentConfig.from_user(**{**current, **changes})
+
+    def _has_another_prior(self, problem: Problem) -> bool:
+        """Return True if a problem has another prior than that of this configuration."""
+        if problem.prior != self.problem.prior:
+            return True
+        # For "best", a prior that is not stated is another one than the same that is.
+        return "try_all" in self.options and problem.states_prior != self.problem.states_prior
 
     def make_policy(self) -> MinimalPolicy:
         """Return a new policy."""
@@ -120,7 +139,15 @@ class ExperimentConfig:
         prior = self.options.get("prior")
         if isinstance(prior, str) and not is_prior_name(prior):  # a file name is never opened
             raise DowiseError("the prior in the journal is damaged", code="damaged-file")
-        return make_policy(self.policy, self.problem, **self.options)
+        options = dict(self.options)
+        if self.policy in _RECOMMENDED:
+            options.pop("try_all", None)
+        return make_policy(self.policy, self.problem, **options)
+
+    @property
+    def tries_all(self) -> bool:
+        """True if every arm is played once before the policy chooses."""
+        return self.policy in _RECOMMENDED and self.options.get("try_all") is True
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the journal."""
@@ -162,6 +189,11 @@ def is_bayesian(policy: str) -> bool:
     return isinstance(factory, type) and issubclass(factory, BayesianPolicy)
 
 
+def _trial_option(problem: Problem) -> dict[str, Any]:
+    """Return the option of "best" that is one of experiments, not of policies."""
+    return {"try_all": len(problem.arms) <= MAX_TRIED_ARMS}
+
+
 def _complete_options(problem: Problem, policy: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return all options as plain data, including the defaults of the policy."""
     for name, reason in _NO_OPTIONS.items():
@@ -172,6 +204,8 @@ def _complete_options(problem: Problem, policy: str, options: dict[str, Any]) ->
     prior = options.get("prior")
     if isinstance(prior, str | Path) and not is_prior_name(prior):
         options["prior"] = read_file(prior, parse_prior)
+    if "try_all" in options and policy in _RECOMMENDED:
+        check_flag("try_all", options["try_all"])
     parameters = inspect.signature(policy_factory(policy)).parameters
     defaults = {
         name: parameter.default

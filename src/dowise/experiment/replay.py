@@ -160,6 +160,8 @@ class PolicyReplay:
         self._imports_left_out: Counter[str] = Counter()
         self._synced_changes, self._synced_imports = 0, 0
         self._fantasies: Fantasies | None = None
+        self.imported_arms: set[Intervention] = set()
+        """Interventions with a reward in the imported records."""
 
     def sync(self, state: ExperimentState) -> None:
         """Learn what has changed since the last call."""
@@ -335,6 +337,8 @@ class PolicyReplay:
     def _learn_import(self, number: int) -> None:
         batch, left_out = unpack(self._read_import(number), self.config.problem)
         self._imports_left_out.update(left_out)
+        has_reward = batch.codes[self.config.problem.reward_position] != MISSING
+        self.imported_arms.update(batch.take(has_reward).arms()[0])
         numbers = number * PAST + np.arange(len(batch))
         usable, reasons = self.policy.usable_mask(batch, numbers)
         self._imports_left_out.update(reasons)

@@ -36,9 +36,10 @@ CONTEXT_LINES = 2  # lines shown before and after an error
 MAX_LINE = 160  # characters of a line that are shown
 MAX_DIGITS = 20
 
-_EMPTY_FIELDS = ("problem", "name", "suggested", "floor", "prior", "seed", "ignore_restricted")
+_EMPTY_FIELDS = ("problem", "name", "suggested", "floor", "prior", "seed", "tolerance")
+_EMPTY_BOXES = ("ignore_restricted", "skip_trials")
 _DEFAULTS = {
-    **dict.fromkeys((*_EMPTY_FIELDS, "tolerance"), ""),
+    **dict.fromkeys((*_EMPTY_FIELDS, *_EMPTY_BOXES), ""),
     "policy": "best",
     "horizon": "200",
     "worlds": "20",
@@ -164,11 +165,13 @@ def _sent(form: FormData) -> dict[str, str]:
 
 
 def _options(form: FormData) -> dict[str, Any]:
+    is_best = get_text(form, "policy") in ("", "best")
     options = {
         "floor": parse_number(form, "floor", "Floor"),
         "prior": parse_number(form, "prior", "Prior"),
+        "try_all": False if get_text(form, "skip_trials") and is_best else None,
     }
-    return {name: number for name, number in options.items() if number is not None}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _body(form: FormData, sandbox: Sandbox) -> NewExperiment:
