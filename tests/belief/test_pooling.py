@@ -6,10 +6,13 @@ from math import lgamma
 
 import numpy as np
 import pytest
+from scipy.stats import ks_2samp
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_policy
 from dowise.belief.pooling import MAX_ROWS, SHAPES
 from dowise.belief.posterior import Posterior
+from dowise.belief.predictive import draw_prior_worlds
+from dowise.environments.cpts import _pooled_rows
 from dowise.simulation.bounds import bounds
 from tests.support.policies import random_records
 
@@ -279,3 +282,24 @@ def test_the_prior_of_a_problem_is_stated_or_not():
     for prior, known in (("flat", 1.0), (1, 1.0), ("pooled", "pooled"), (2, 2.0)):
         problem = Problem(graph, "Y", prior=prior)
         assert problem.states_prior and problem.prior == known
+
+
+@pytest.mark.parametrize("values", [2, 3])
+def test_worlds_of_the_prior_are_those_of_the_definition(values):
+    # Twelve comparisons, each of two samples of 4,000: one fails by chance in 1e4 runs.
+    problem, worlds = chain(4, values), 4000
+    drawn = draw_prior_worlds(problem, "pooled", worlds, 5)
+    assert drawn.min() >= 0
+    rows = Posterior(problem).layout.table(drawn, 1)
+    assert np.allclose(rows.sum(axis=-1), 1)
+    rng = np.random.default_rng(6)
+    twin = np.array([_pooled_rows((4, values), rng) for _ in range(worlds)])
+    for summary in (
+        lambda rows: rows[:, 0, 0],
+        lambda rows: rows[:, 3, -1],
+        lambda rows: rows[..., 0].mean(axis=1),
+        lambda rows: rows[..., -1].mean(axis=1),
+        lambda rows: np.ptp(rows[..., 0], axis=1),
+        lambda rows: np.ptp(rows[..., -1], axis=1),
+    ):
+        assert ks_2samp(summary(rows), summary(twin)).pvalue > 1e-5

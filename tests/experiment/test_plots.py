@@ -189,6 +189,17 @@ def test_explanation_has_the_intervals_of_its_time(tmp_path):
         explanation.figure(tmp_path / "then.gif")
 
 
+def test_arms_that_were_never_tried_are_hollow(tmp_path):
+    experiment = coin_experiment({"1": [1, 0, 1]})
+    _, chart = chart_of(experiment)
+    assert chart.contexts[0].intervals.is_assumption.tolist() == [True, False]
+    draw_status(chart, tmp_path / "status.svg")
+    assert (tmp_path / "status.svg").read_text().count("assumption only") == 1
+    _, chart = chart_of(coin_experiment({"0": [1], "1": [1, 0, 1]}))
+    draw_status(chart, tmp_path / "status.svg")
+    assert "assumption only" not in (tmp_path / "status.svg").read_text()
+
+
 # -- a rehearsal ----------------------------------------------------------------------------------
 
 

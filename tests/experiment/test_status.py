@@ -373,3 +373,33 @@ def test_weights_of_contexts_are_described():
     assert "over all contexts equally" in str(experiment.status())
     experiment.ask({"C": 0})
     assert "over the contexts seen so far" in str(experiment.status())
+
+
+def test_arms_that_were_never_tried_are_assumptions():
+    experiment = coin_experiment({"1": [1, 0]})
+    (arms,) = experiment.status(evidence=False).contexts
+    assert arms.is_assumption.tolist() == [True, False]
+    rows = arms.as_dict()["arms"]
+    assert [row["is_assumption"] for row in rows] == [True, False]
+    assert type(arms).from_dict(arms.as_dict(), experiment.problem).is_assumption.tolist() == [
+        True,
+        False,
+    ]
+    text = str(experiment.status(evidence=False))
+    assert "0  assumption only" in text and "2  assumption only" not in text
+    assert "Assumption only: never tried" in text
+    experiment.import_records({"arm": ["do(X=0)"], "X": [0], "Y": [1]})
+    status = experiment.status(evidence=False)
+    assert not status.contexts[0].is_assumption.any() and "ssumption" not in str(status)
+
+
+def test_an_arm_that_was_tried_in_another_context_is_no_assumption():
+    experiment = create_experiment(Problem(CausalGraph.parse("C -> Y; X -> Y"), "Y", "C"))
+    decision = experiment.ask({"C": 0})
+    experiment.tell(decision.id, {"Y": 1})
+    for arms in experiment.status(evidence=False).contexts:
+        assert arms.is_assumption.tolist() == [arm != decision.arm for arm in arms.arms]
+    experiment.ask({"C": 1})
+    explanation = experiment.explain(decision.id)
+    assert explanation.then.is_assumption.all()
+    assert [row["is_assumption"] for row in explanation.rows()] == [True, True]

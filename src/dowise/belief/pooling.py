@@ -138,6 +138,29 @@ def counts_in_rows(counts: IntArray, pooling: Pooling) -> IntArray:
     return np.unique(np.concatenate(found))
 
 
+def draw_pooled_rows(entries: FloatArray, pooling: Pooling, rng: np.random.Generator) -> None:
+    """Draw the rows of pooled tables from the prior, in place: (entries, worlds).
+
+    In each world a table has its own hypothesis and common sticks, and then its rows.
+    """
+    worlds = entries.shape[1]
+    for table in np.flatnonzero(pooling.is_pooled).tolist():
+        values = int(pooling.sizes[table])
+        rows = entries[pooling.starts[table] : pooling.starts[table + 1]]
+        rows = rows.reshape(-1, values, worlds)
+        rows[...] = rng.standard_exponential(rows.shape)
+        rows /= rows.sum(axis=1, keepdims=True)
+        pooled = np.flatnonzero(rng.random(worlds) < 0.5)
+        left = np.ones((len(rows), len(pooled)))
+        for stick in range(values - 1):
+            shares = np.exp(pooling.grid.log_prior[values - 1 - stick])
+            pairs = rng.choice(len(shares), len(pooled), p=shares)
+            drawn = rng.beta(pooling.grid.a[pairs], pooling.grid.b[pairs], left.shape)
+            rows[:, stick, pooled] = left * drawn
+            left *= 1 - drawn
+        rows[:, -1, pooled] = left
+
+
 def common_row(shares: FloatArray, probability: float, pooling: Pooling) -> CommonRow:
     """Return the common row of a table, given the posterior of the pairs of each stick.
 

@@ -13,10 +13,12 @@ import numpy as np
 from dowise._core.rng import Random, draw_key, generator
 from dowise._core.types import FloatArray, IntArray
 from dowise.belief.edge_weights import draw_versions
+from dowise.belief.pooling import draw_pooled_rows
 from dowise.belief.posterior import Posterior
 from dowise.model import Codes
 from dowise.model.sampler import sample_outcome
-from dowise.problem import Record
+from dowise.problem import Problem, Record
+from dowise.problem.prior import Prior
 
 
 def draw_record(posterior: Posterior, arm: int, codes: Codes, rng: Random) -> Record:
@@ -39,8 +41,33 @@ def draw_worlds(posterior: Posterior, count: int, rng: Random) -> FloatArray:
     if posterior.is_settled:
         return np.ascontiguousarray(posterior.draw_entries(count, source).T, dtype=np.float64)
     versions = draw_versions(posterior, posterior.weights(), draw_key(source), count)
-    drawn = posterior.draw_entries(count, source).T.astype(np.float64)
-    pairs = zip(versions.T, drawn, strict=True)
+    drawn = posterior.draw_entries(count, source).astype(np.float64)
+    return _under_versions(posterior, versions, drawn)
+
+
+def draw_prior_worlds(problem: Problem, prior: Prior, count: int, rng: Random) -> FloatArray:
+    """Draw the entries of all factors from a prior, in which rows may be pooled: (count, entries).
+
+    Draws from a posterior with pooled rows drop the dependence between rows; these have it.
+    """
+    posterior, source = Posterior(problem, prior), generator(rng)
+    layout, base = posterior.layout, posterior.base[:, None]
+    # Logarithms of gamma variates, which stay finite for tiny parameters.
+    logs = np.log(source.standard_gamma(base + 1, (layout.entries, count)))
+    logs += np.log1p(-source.random(logs.shape)) / base
+    logs -= np.repeat(np.maximum.reduceat(logs, layout.row_starts), layout.row_sizes, axis=0)
+    drawn = np.exp(logs)
+    drawn /= np.repeat(np.add.reduceat(drawn, layout.row_starts), layout.row_sizes, axis=0)
+    if posterior.pooling is not None:
+        draw_pooled_rows(drawn, posterior.pooling, source)
+    if posterior.is_settled:
+        return np.ascontiguousarray(drawn.T)
+    versions = draw_versions(posterior, posterior.weights(), draw_key(source), count)
+    return _under_versions(posterior, versions, drawn)
+
+
+def _under_versions(posterior: Posterior, versions: IntArray, drawn: FloatArray) -> FloatArray:
+    pairs = zip(versions.T, drawn.T, strict=True)
     return np.array([_entries_under(posterior, chosen, entries) for chosen, entries in pairs])
 
 

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from dowise.experiment.record_usage import RecordUsage as RecordUsage
     from dowise.experiment.rehearsal import Rehearsal as Rehearsal
     from dowise.experiment.rehearsal import rehearse as rehearse
+    from dowise.experiment.status import ASSUMPTION as ASSUMPTION
+    from dowise.experiment.status import ASSUMPTION_NOTE as ASSUMPTION_NOTE
     from dowise.experiment.status import ArmSummary as ArmSummary
     from dowise.experiment.status import Status as Status
     from dowise.experiment.status import context_text as context_text
@@ -103,6 +105,8 @@ _NAMES = {
     "dowise.experiment.record_usage": ("RecordUsage",),
     "dowise.experiment.rehearsal": ("Rehearsal", "rehearse"),
     "dowise.experiment.status": (
+        "ASSUMPTION",
+        "ASSUMPTION_NOTE",
         "ArmSummary",
         "Status",
         "context_text",

@@ -62,6 +62,10 @@ class PlayCounts:
         labels = self._labels(context)
         return np.array([self._played[labels, arm] for arm in self._problem.arms])
 
+    def arms(self) -> set[Intervention]:
+        """Return the interventions that a decision with an outcome played, in any context."""
+        return {arm for (_, arm), times in self._played.items() if times}
+
     def shares(self, contexts: list[dict[str, str]]) -> list[float]:
         """Return the share of each context; equal shares if none occurred yet."""
         counts = [self.times[self._labels(context)] for context in contexts]

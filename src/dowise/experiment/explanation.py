@@ -84,6 +84,7 @@ class Explanation(JsonResult, Documented):
                     "low": float(then.low[i]),
                     "high": float(then.high[i]),
                     "best": float(then.best[i]),
+                    "is_assumption": bool(then.is_assumption[i]),
                     "cost": cost,
                     "bits": None if gain is None else gain / log(2),
                     "own": {name: self._policy_figure(name, i) for name in self.policy_figures},

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from dowise._core.document import pluralize
-from dowise._core.types import FloatArray, IntArray
+from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.counters import PlayCounts
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import History
 from dowise.experiment.rehearsal import Rehearsal, exact_number
-from dowise.experiment.status import ArmSummary, Status, context_text
+from dowise.experiment.status import ASSUMPTION, ArmSummary, Status, context_text
 from dowise.plotting.figures import (
     COLOURS,
     DASHES,
@@ -49,6 +49,8 @@ _MIN_LAST, _MIN_EVER = 0.04, 0.3  # P(best), at the end or ever, above which a l
 _MAX_POINTS = 1000
 _SHORT_NAME, _NAME_WIDTH, _MAX_NAME_LINES = 16, 36, 3  # characters of an arm's name, and lines
 _LABEL_WIDTH = 62  # characters of a line below an axis
+_HOLLOW_WIDTH, _OUTLINE = 2.8, 1.0  # points that a hollow bar is wider, and of its outline
+_REMARK = {"fontsize": 6.5, "color": GREY, "ha": "right", "va": "bottom"}
 _TITLE_WIDTH = 46  # characters of a line above: a panel is half of the chart without the names
 
 Styles = dict[int, SeriesStyle]
@@ -76,6 +78,8 @@ class ArmIntervals:
     """Position in this list of the leader or the chosen arm; None if leaders tie."""
     left_out: int
     """Number of other arms."""
+    is_assumption: BoolArray
+    """True for each arm that was never tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +194,7 @@ def _arm_intervals(
         best=arms.best[indices],
         marked=sorted(selected).index(marked),
         left_out=len(arms.arms) - len(indices),
+        is_assumption=arms.is_assumption[indices],
     )
 
 
@@ -236,18 +241,28 @@ def _height(chart: ArmIntervals) -> float:
 
 
 def _draw_intervals(axes: Any, chart: ArmIntervals, styles: Styles) -> None:
-    """Draw a bar from low to high for each arm, the first on top, with its mean and P(best)."""
+    """Draw a bar from low to high for each arm, the first on top, with its mean and P(best).
+
+    The bars and marks of arms that were never tried are hollow.
+    """
     for row, arm in enumerate(chart.indices.tolist()):
         style, is_marked = styles[arm], row == chart.marked
-        axes.plot(
-            [chart.low[row], chart.high[row]],
-            [row, row],
-            color=style.colour,
-            alpha=0.9,
-            linewidth=5 if is_marked else 2.2,
-            solid_capstyle="butt",
-        )
+        is_hollow = bool(chart.is_assumption[row])
+        width = 5 if is_marked else 2.2
+        span = [chart.low[row], chart.high[row]], [row, row]
+        bar = {"color": style.colour, "alpha": 0.9, "solid_capstyle": "butt"}
         marker = {"color": style.colour, "markersize": 6.5, "markeredgecolor": "white"}
+        if is_hollow:
+            width += _HOLLOW_WIDTH
+            marker |= {"markerfacecolor": "white", "markeredgecolor": style.colour}
+        axes.plot(*span, **bar, linewidth=width)
+        if is_hollow:
+            hole = bar | {"color": "white", "alpha": 1}
+            axes.plot(*span, **hole, linewidth=width - 2 * _OUTLINE)
+            for end in span[0]:  # close the outline
+                axes.plot(end, row, "|", color=style.colour, markersize=width, markeredgewidth=1)
+            position = (float(chart.high[row]), row)
+            axes.annotate(ASSUMPTION, position, (0, 5), textcoords="offset points", **_REMARK)
         axes.plot(chart.mean[row], row, style.marker, **marker)
         best = float(chart.best[row])
         axes.annotate(

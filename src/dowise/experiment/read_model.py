@@ -105,6 +105,8 @@ class LearnedState(NamedTuple):
     """A copy."""
     left_out: dict[str, int]
     """Number of records that the deciding policy could not use, by reason."""
+    imported_arms: frozenset[Intervention]
+    """Interventions with a reward in the imported records."""
 
 
 FollowedT = TypeVar("FollowedT")
@@ -207,9 +209,10 @@ class ReadModel:
                     if case.last_event > state.number
                 ]
             belief, left_out = replay.as_of(state.cases, changed)
+            imported_arms = frozenset(replay.imported_arms)
         if belief is None:
             belief = self._belief.read(state, _copy_belief)
-        return LearnedState(belief, left_out)
+        return LearnedState(belief, left_out, imported_arms)
 
     def evidence(self, state: ExperimentState) -> Evidence:
         """Return the evidence against the graph in the records of a state."""

@@ -5,7 +5,7 @@ Everything follows from the posterior at one moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice, product
@@ -26,7 +26,7 @@ from dowise._core.document import (
     format_number,
     pluralize,
 )
-from dowise._core.types import FloatArray, IntArray
+from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise._core.validation import check_number
 from dowise.belief import Belief
 from dowise.belief.evidence import Evidence
@@ -34,6 +34,7 @@ from dowise.errors import import_extra
 from dowise.experiment.case import Case
 from dowise.experiment.counters import PlayCounts
 from dowise.experiment.event import now
+from dowise.experiment.prior_check import PriorCheck
 from dowise.policies.independent_arms import IndependentArmsBelief
 from dowise.policies.value_of_continuing import Continuing
 from dowise.problem import Intervention, Problem
@@ -46,7 +47,13 @@ MAX_CONTEXTS = 64
 MAX_SHOWN_CONTEXTS, MAX_SHOWN_ARMS, MAX_SHOWN_DECISIONS = 8, 12, 10  # in documents
 MAX_NAMED_ARMS = 3  # of those that tie
 
-_COLUMNS = ("mean", "low", "high", "best", "regret", "plays")
+ASSUMPTION = "assumption only"
+ASSUMPTION_NOTE = (
+    "Assumption only: never tried, so its range follows from the prior, the graph and other arms."
+)
+
+_COLUMNS = ("mean", "low", "high", "best", "regret", "plays", "is_assumption")
+_NUMBERS = _COLUMNS[:-2]
 _ALIKE = 1e-9  # relative difference below which means are equal
 _TIE = 1e-12  # relative difference below which arms tie for the best
 _WORK = 1.5e9  # multiplications in about a second
@@ -78,6 +85,9 @@ class ArmSummary(JsonResult):
     """Indices of all arms with the same mean as the leader."""
     draws: int
     """Number of posterior draws; only the means are exact."""
+    is_assumption: BoolArray
+    """True for each arm that was never tried, in any context: what is known of it follows from the
+    graph, the prior and other arms."""
     weight: float = 1.0
     """Share of decisions in this context."""
 
@@ -111,7 +121,7 @@ class ArmSummary(JsonResult):
         names = [row["arm"] for row in rows]
         if names != [str(arm) for arm in problem.arms]:
             raise ValueError("the arms are not those of the problem")
-        numbers = {name: array_from_json([row[name] for row in rows]) for name in _COLUMNS[:-1]}
+        numbers = {name: array_from_json([row[name] for row in rows]) for name in _NUMBERS}
         return cls(
             context=dict(data["context"]),
             arms=problem.arms,
@@ -120,6 +130,7 @@ class ArmSummary(JsonResult):
             leader=names.index(data["leader"]),
             leaders=tuple(names.index(name) for name in data["leaders"]),
             draws=data["draws"],
+            is_assumption=np.array([row.get("is_assumption", False) for row in rows], dtype=bool),
             weight=float_from_json(data["share"]),
         )
 
@@ -130,8 +141,12 @@ def summarize_arms(
     plays: IntArray | None = None,
     draws: int = MAX_DRAWS,
     weight: float = 1.0,
+    tried: Container[Intervention] = (),
 ) -> ArmSummary:
-    """Summarize the arms in one context; the random draws have a fixed seed."""
+    """Summarize the arms in one context; the random draws have a fixed seed.
+
+    `tried` has the arms with a known outcome in any context.
+    """
     problem, payoff = belief.problem, belief.problem.payoff
     codes = problem.context_codes(context)
     drawn = belief.draw(codes, draws, 0)
@@ -156,6 +171,7 @@ def summarize_arms(
         leader=leader,
         leaders=_leaders(mean, leader, payoff.span),
         draws=draws,
+        is_assumption=np.array([arm not in tried for arm in problem.arms]),
         weight=weight,
     )
 
@@ -197,9 +213,12 @@ def contexts_to_show(
 
 
 def summarize_contexts(
-    belief: Belief, context: Context, plays: PlayCounts
+    belief: Belief, context: Context, plays: PlayCounts, imported: Set[Intervention] = frozenset()
 ) -> tuple[tuple[ArmSummary, ...], list[str]]:
-    """Summarize the arms in a context, by default in all that are shown; with notes."""
+    """Summarize the arms in a context, by default in all that are shown; with notes.
+
+    `imported` has the arms of imported records.
+    """
     problem, notes = belief.problem, []
     if context is None and problem.context:
         contexts = contexts_to_show(problem, plays)
@@ -218,8 +237,9 @@ def summarize_contexts(
             f"each context alone: {belief.why}."
         )
     draws, shares = number_of_draws(belief, len(contexts)), plays.shares(contexts)
+    tried = plays.arms() | imported
     summaries = tuple(
-        summarize_arms(belief, labels, plays.plays(labels), draws, share)
+        summarize_arms(belief, labels, plays.plays(labels), draws, share, tried)
         for labels, share in zip(contexts, shares, strict=True)
     )
     return summaries, notes
@@ -301,6 +321,8 @@ class Status(JsonResult, Documented):
         default=None,
     )
     """Value of more rounds; None if it was not asked for."""
+    prior_check: PriorCheck | None = field(metadata=in_json(omit_none=True), default=None)
+    """First rewards that the prior did not expect; None if there are none."""
 
     @property
     def stopping(self) -> float:
@@ -374,6 +396,8 @@ class Status(JsonResult, Documented):
         if tolerance is not None:
             lines.append(self.advice(tolerance))
         yield Paragraph("\n".join(lines), "strong")
+        if self.prior_check is not None:
+            yield Paragraph(self.prior_check.sentence(), "warning")
         yield from self._open_blocks()
         if notes := (*describe_unused(self), *self.notes):
             yield Heading("Notes")
@@ -391,8 +415,9 @@ class Status(JsonResult, Documented):
         if len(order) > MAX_SHOWN_ARMS:
             order = sorted(order, key=lambda i: (i != arms.leader, -arms.best[i], i))
             order = order[:MAX_SHOWN_ARMS]
+        has_assumptions = bool(arms.is_assumption[order].any())
         yield Table(
-            ("arm", "mean", "90 % interval", "P(best)", "plays"),
+            ("arm", "mean", "90 % interval", "P(best)", "plays", *[""] * has_assumptions),
             tuple(
                 (
                     str(arms.arms[i]),
@@ -400,11 +425,14 @@ class Status(JsonResult, Documented):
                     f"{format_number(arms.low[i])} to {format_number(arms.high[i])}",
                     f"{arms.best[i]:.2f}",
                     f"{arms.plays[i]:,}",
+                    *[ASSUMPTION if arms.is_assumption[i] else ""] * has_assumptions,
                 )
                 for i in order
             ),
             right=("mean", "P(best)", "plays"),
         )
+        if has_assumptions:
+            yield Paragraph(ASSUMPTION_NOTE, "muted")
         if len(order) < len(arms.arms):
             hidden = pluralize(len(arms.arms) - len(order), "arm")
             yield Paragraph(f"{hidden} less likely to be the best not shown.", "muted")

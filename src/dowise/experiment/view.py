@@ -24,10 +24,12 @@ from dowise.experiment.event import Event, Head, TrackEvents, tracked
 from dowise.experiment.explanation import Explanation
 from dowise.experiment.history import POINTS, History, compute_history
 from dowise.experiment.journal import Journal
+from dowise.experiment.prior_check import check_prior
 from dowise.experiment.read_model import (
     LearnedState,
     continuation_value,
     evidence_seconds,
+    prior_of,
     read_policy,
 )
 from dowise.experiment.record_export import export_table
@@ -249,10 +251,15 @@ class StateView(ExperimentQueries):
         self, context: Context = None, evidence: bool | None = None, rounds: int | None = None
     ) -> Status:
         against, evidence_notes = self._evidence(evidence)
-        belief, left_out = self._learned
+        belief, left_out, imported_arms = self._learned
         totals, problem = self._totals, self.problem
-        contexts, notes = summarize_contexts(belief, context, totals.plays)
+        contexts, notes = summarize_contexts(belief, context, totals.plays, imported_arms)
         continuing, continuing_notes = continuation_value(belief, rounds)
+        prior_check = None
+        if belief.has_factors and not self._state.imported:
+            is_flat = not belief.posterior.is_pooled
+            cases = self._state.cases.values()
+            prior_check = check_prior(self.config, prior_of(self.config), cases, is_flat)
         return Status(
             name=self.name,
             problem=problem,
@@ -270,6 +277,7 @@ class StateView(ExperimentQueries):
             has_contexts=bool(totals.plays.times),
             incomplete=_copies(totals.incomplete),
             continuing=continuing,
+            prior_check=prior_check,
         )
 
     def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
@@ -306,10 +314,12 @@ class StateView(ExperimentQueries):
         past = ExperimentState(self.name)
         past.apply_all(tracked(self.events(upto=event.number - 1), event.number - 1, track))
         policy = read_policy(config)
-        PolicyReplay(config, policy, self._journal.read_import).sync(past)
+        replay = PolicyReplay(config, policy, self._journal.read_import)
+        replay.sync(past)
         cases = past.cases.values()
-        plays = PlayCounts(config.problem, cases)
-        (summary,), _ = summarize_contexts(policy.belief, event.payload["context"], plays)
+        plays, context = PlayCounts(config.problem, cases), event.payload["context"]
+        imported = replay.imported_arms
+        (summary,), _ = summarize_contexts(policy.belief, context, plays, imported)
         return Explanation(
             decision=LiveDecision(event, config.problem),
             policy=config.policy,

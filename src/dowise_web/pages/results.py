@@ -16,6 +16,8 @@ from fastapi.responses import Response
 from dowise._core.document import format_number
 from dowise.errors import DowiseError
 from dowise.experiment import (
+    ASSUMPTION,
+    ASSUMPTION_NOTE,
     POINTS,
     ArmSummary,
     History,
@@ -85,6 +87,8 @@ class ArmRow:
     plays: int
     total_plays: int
     is_leader: bool
+    is_assumption: bool
+    """True if the arm was never tried: its bar is hollow."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,7 @@ def arm_table(status: Status, context: ArmSummary, shows_all: bool = False) -> A
             int(context.plays[i]),
             int(total_plays[i]),
             is_leader=i in leaders and len(leaders) < count,
+            is_assumption=bool(context.is_assumption[i]),
         )
         for i in order
     )
@@ -310,6 +315,8 @@ async def known(
         stopping=describe_stopping(status, bool(continuing)),
         continuing=continuing,
         unit=unit(status.problem),
+        assumption=ASSUMPTION,
+        assumption_note=ASSUMPTION_NOTE,
         caveats=[*describe_unused(status), *status.notes],
         all_arms_url=query.url(context.context, arms="all"),
         current_url=query.url(context.context, **url_of_all),

@@ -134,3 +134,15 @@ def test_a_new_experiment_has_no_recommendation(clinic):
     assert "Nothing tells the arms apart yet" in page.text
     assert "The charts appear after the first outcomes." in page.text
     assert "recommended" not in page.text and "Contexts" not in page.text
+    assert page.html.count("assumption only") == page.html.count('class="hole"') > 0
+    assert "Assumption only: never tried" in page.text
+
+
+def test_arms_that_were_tried_are_not_hollow(visit, learned):
+    (arms, *_) = learned.status(evidence=False).contexts
+    hollow = {str(arms.arms[i]) for i in arms.is_assumption.nonzero()[0]}
+    page = visit.get("known", arms="all")
+    table = page.html[page.html.index('<table class="arms') :]
+    parts = re.findall(r'<tr class="([^"]*)">\s*<th scope="row"><span class="code">([^<]*)', table)
+    assert {arm for classes, arm in parts if "assumed" in classes} == hollow
+    assert {*hollow} < {arm for _, arm in parts} and table.count('class="hole"') == len(hollow)
