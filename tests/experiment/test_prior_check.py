@@ -1,4 +1,4 @@
-"""Prior check: a warning if the first rewards are outside of the range of the experiment's prior."""
+"""Prior check: a warning if the first rewards are outside of the range of the own prior."""
 
 import numpy as np
 import pytest
