@@ -43,6 +43,9 @@ _NO_OPTIONS = {
 
 _RECOMMENDED: Set[str] = frozenset({"commit-kg", "ids"})  # names that "best" may stand for
 
+_EARLIER_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"commit-kg": {"count_pending": False}}
+"""Defaults of policies in journals from before these options, where they have changed since."""
+
 _PROBLEMS: WeakValueDictionary[str, Problem] = WeakValueDictionary()
 
 
@@ -84,9 +87,10 @@ class ExperimentConfig:
                 "@register_policy(name)",
                 code="invalid-type",
             )
-        trial_option = _trial_option(problem) if policy == "best" else {}
+        is_best = policy == "best"
         policy, given = resolve_policy(policy, problem, options)  # "best" may be another one later
-        given = trial_option | given
+        if is_best:
+            given = _trial_option(problem, given) | given
         config = cls(
             problem,
             policy,
@@ -104,7 +108,7 @@ class ExperimentConfig:
         problem = changes.get("problem", self.problem)
         if changes.get("policy") == "best" and isinstance(problem, Problem):
             changes["policy"], options = resolve_policy("best", problem, changes.get("options"))
-            changes["options"] = _trial_option(problem) | options
+            changes["options"] = _trial_option(problem, options) | options
         if changes.get("policy", self.policy) == self.policy:
             options = dict(self.options)
             if is_bayesian(self.policy) and self._has_another_prior(problem):
@@ -160,12 +164,16 @@ class ExperimentConfig:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ExperimentConfig:
-        """Inverse of `to_json`; imports no code and opens no file."""
+        """Inverse of `to_json`; imports no code and opens no file.
+
+        Options that an older journal does not have get the values of its time.
+        """
         try:
+            policy = str(data["policy"])
             return cls(
                 problem_of(str(data["problem"])),
-                str(data["policy"]),
-                dict(data["options"]),
+                policy,
+                {**_EARLIER_DEFAULTS.get(policy, {}), **data["options"]},
                 bool(data["learn_restricted"]),
             )
         except (KeyError, TypeError, ValueError, DowiseError) as error:
@@ -189,9 +197,14 @@ def is_bayesian(policy: str) -> bool:
     return isinstance(factory, type) and issubclass(factory, BayesianPolicy)
 
 
-def _trial_option(problem: Problem) -> dict[str, Any]:
-    """Return the option of "best" that is one of experiments, not of policies."""
-    return {"try_all": len(problem.arms) <= MAX_TRIED_ARMS}
+def _trial_option(problem: Problem, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the option of "best" that is one of experiments, not of policies.
+
+    With the graph alone and independent rows, "best" is that of the versions before the option.
+    """
+    is_pooled = options.get("prior", problem.prior) == "pooled"
+    is_graph_alone = options.get("graph_free_prior") == 0 and not is_pooled
+    return {"try_all": len(problem.arms) <= MAX_TRIED_ARMS and not is_graph_alone}
 
 
 def _complete_options(problem: Problem, policy: str, options: dict[str, Any]) -> dict[str, Any]:

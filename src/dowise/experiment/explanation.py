@@ -22,6 +22,7 @@ from dowise._core.document import (
 from dowise.experiment.ask import LiveDecision
 from dowise.experiment.case import Case
 from dowise.experiment.status import MAX_SHOWN_ARMS, ArmSummary, context_text
+from dowise.policies.graph_free import prediction_sentence
 
 _SHOWN_APART = ("delta", "gain", "best", "pair")  # figures that have a column, or none
 _SCALED_REWARDS = ("means", "index")  # figures in [0, 1], as policies use rewards
@@ -56,6 +57,9 @@ class Explanation(JsonResult, Documented):
     """Summary of the arms in its context, with what was known at the time."""
     is_complete: bool
     """True if nothing that was known at the time has been erased since."""
+    graph_free_log_ratio: float | None = None
+    """Log likelihood ratio of the rewards predicted until then, without the graph against with it;
+    None if the graph decides alone."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return for each arm its probability, and what it was expected to earn, cost and teach.
@@ -136,6 +140,9 @@ class Explanation(JsonResult, Documented):
             lines.append(
                 f"{len(decision.allowed)} of {pluralize(len(self.then.arms), 'arm')} were allowed."
             )
+        if self.graph_free_log_ratio is not None:
+            problem = decision.problem
+            lines.append(f"{prediction_sentence(problem, self.graph_free_log_ratio)}.")
         if decision.imagined:
             lines.append(
                 "It is part of a batch: the policy imagined outcomes of "
@@ -213,6 +220,8 @@ class Explanation(JsonResult, Documented):
                 "now": self.case.as_dict(decision.problem),
             }
         )
+        if self.graph_free_log_ratio is not None:
+            data["graph_free_log_ratio"] = self.graph_free_log_ratio
         return data
 
     @classmethod
@@ -228,6 +237,7 @@ class Explanation(JsonResult, Documented):
             imported=known["imported"],
             then=ArmSummary.from_dict(data["then"], problem),
             is_complete=known["complete"],
+            graph_free_log_ratio=data.get("graph_free_log_ratio"),
         )
 
 

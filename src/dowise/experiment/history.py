@@ -119,7 +119,7 @@ def compute_history(
         contexts = contexts_to_show(problem, plays, MAX_CONTEXTS)
     else:
         contexts = [problem.context_labels(problem.context_codes(context))]
-    draws = number_of_draws(policy.belief, points * len(contexts), MIN_DRAWS, MAX_DRAWS)
+    draws = number_of_draws(policy.deciding_belief, points * len(contexts), MIN_DRAWS, MAX_DRAWS)
     state = ExperimentState(name)
     numbers_of_points = {round(number) for number in np.linspace(1, total, points)}
     counts: list[tuple[int, int, int]] = []
@@ -131,7 +131,7 @@ def compute_history(
             finished = sum(case.status == "done" for case in state.cases.values())
             counts.append((event.number, finished, state.imported))
             summaries.append(
-                [summarize_arms(policy.belief, labels, draws=draws) for labels in contexts]
+                [summarize_arms(policy.deciding_belief, labels, draws=draws) for labels in contexts]
             )
     numbers, outcomes, imported = np.array(counts).T
     return History(

@@ -23,6 +23,7 @@ from dowise.experiment.state import Changes, ExperimentState
 from dowise.model.missing_edges import count_alternatives
 from dowise.policies.base import MinimalPolicy
 from dowise.policies.bayesian import BayesianPolicy
+from dowise.policies.graph_free import MixtureBelief
 from dowise.policies.independent_arms import IndependentArmsBelief
 from dowise.policies.requirements import Numbers
 from dowise.policies.value_of_continuing import Continuing, value_of_continuing
@@ -41,8 +42,9 @@ def read_policy(config: ExperimentConfig) -> BayesianPolicy:
     (`IndependentArmsBelief`), unless the policy that decides is Bayesian.
     """
     problem, prior = config.problem, prior_of(config)
+    share = config.options.get("graph_free_prior", 0.0) if is_bayesian(config.policy) else 0.0
     try:
-        return BayesianPolicy(problem, belief=Belief(problem, prior))
+        return BayesianPolicy(problem, prior, graph_free_prior=share)
     except DowiseError as error:
         if is_bayesian(config.policy):
             raise
@@ -73,7 +75,17 @@ def continuation_value(belief: Belief, rounds: int | None) -> tuple[Continuing |
             "What more rounds are worth is not known: that takes worlds from a posterior, and the "
             "graph is too large for one."
         ]
-    return value_of_continuing(belief, rounds), []
+    return value_of_continuing(graph_of(belief), rounds), []
+
+
+def graph_of(belief: Belief) -> Belief:
+    """Return the belief about the graph alone, without the graph-free hypothesis."""
+    return belief.graph if isinstance(belief, MixtureBelief) else belief
+
+
+def log_ratio_of(belief: Belief) -> float | None:
+    """Return the log likelihood ratio of predictions without and with the graph, if it is known."""
+    return belief.log_ratio if isinstance(belief, MixtureBelief) else None
 
 
 class MonitorPolicy(BayesianPolicy):
@@ -224,7 +236,7 @@ class ReadModel:
 
 def _copy_belief(replay: PolicyReplay) -> Belief:
     assert isinstance(replay.policy, BayesianPolicy)
-    return replay.policy.belief.copy()
+    return replay.policy.deciding_belief.copy()
 
 
 def _evidence(replay: PolicyReplay) -> Evidence:

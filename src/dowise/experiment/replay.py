@@ -16,7 +16,7 @@ import numpy as np
 
 from dowise._core.rng import Random, stream
 from dowise.belief import Belief
-from dowise.belief.arrivals import PLACES_PER_EVENT, pieces_of
+from dowise.belief.arrivals import PLACES_PER_EVENT, Piece, pieces_of
 from dowise.errors import DowiseError
 from dowise.experiment.case import Case
 from dowise.experiment.config import ExperimentConfig
@@ -25,6 +25,7 @@ from dowise.experiment.state import Changes, ExperimentState
 from dowise.policies.base import PAST, MinimalPolicy, Policy
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import Decision
+from dowise.policies.graph_free import MixtureBelief
 from dowise.policies.requirements import Numbers, RecordMask
 from dowise.problem import Intervention, Record
 from dowise.problem.domains import MISSING
@@ -152,6 +153,9 @@ class PolicyReplay:
             self.policy.suppress_warnings = True  # the status contains them
         self._read_import = read_import
         self._arrivals = self.policy.arrivals
+        belief = getattr(self.policy.knowledge, "belief", None)
+        if isinstance(belief, MixtureBelief):
+            belief.appends = False
         self._learned: dict[int, Record] = {}
         self._tracks_pending = type(self.policy).add_pending is not Policy.add_pending
         self._pending: dict[int, tuple[Intervention, dict[str, str]]] = {}
@@ -196,11 +200,14 @@ class PolicyReplay:
         the policy has none. The records are counted by reason, without pending ones.
         """
         policy, left_out = self.policy, {**self._left_out}
-        belief = policy.belief.copy() if isinstance(policy, BayesianPolicy) else None
+        belief = policy.deciding_belief.copy() if isinstance(policy, BayesianPolicy) else None
+        arrivals = belief.arrivals if isinstance(belief, MixtureBelief) else None
         for number in later:
             left_out.pop(number, None)
             if belief is not None and number in self._learned:
                 belief.retract(self._learned[number])
+            if arrivals is not None:
+                arrivals.place(number, [])
             case = cases.get(number)
             if case is None or not case.values:
                 continue
@@ -210,6 +217,8 @@ class PolicyReplay:
                 left_out[number] = reason
             elif belief is not None and isinstance(record, Record) and reason is None:
                 belief.learn(record)
+                if arrivals is not None:
+                    arrivals.place(number, self._pieces(case, record))
         return belief, dict(Counter(left_out.values()) + self._imports_left_out)
 
     def batch_policy(self, state: ExperimentState, before: int) -> Policy:
@@ -251,13 +260,17 @@ class PolicyReplay:
         if record is None or self.policy.rejection_reason(record) is not None:
             self._arrivals.place(case.id, [])
             return
+        self._arrivals.place(case.id, self._pieces(case, record))
+
+    def _pieces(self, case: Case, record: Record) -> list[tuple[int, Piece]]:
+        """Return the pieces of a case with their places."""
         problem = self.config.problem
         graph, fixed = problem.graph, {*record.arm, *problem.context}
         positions = {name: v for v, name in enumerate(graph.variables) if name not in fixed}
         told_at = [(at, positions[name]) for name, at in case.told_at.items() if name in positions]
         # a variable may have been part of the context when the decision was made
         known_before = graph.mask([name for name in case.context if name in positions])
-        self._arrivals.place(case.id, pieces_of(record, told_at, known_before))
+        return pieces_of(record, told_at, known_before)
 
     def _learn_many(self, cases: list[Case]) -> None:
         """Learn many cases; all new ones together."""

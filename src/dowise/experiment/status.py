@@ -35,6 +35,7 @@ from dowise.experiment.case import Case
 from dowise.experiment.counters import PlayCounts
 from dowise.experiment.event import now
 from dowise.experiment.prior_check import PriorCheck
+from dowise.policies.graph_free import prediction_sentence
 from dowise.policies.independent_arms import IndependentArmsBelief
 from dowise.policies.value_of_continuing import Continuing
 from dowise.problem import Intervention, Problem
@@ -323,6 +324,9 @@ class Status(JsonResult, Documented):
     """Value of more rounds; None if it was not asked for."""
     prior_check: PriorCheck | None = field(metadata=in_json(omit_none=True), default=None)
     """First rewards that the prior did not expect; None if there are none."""
+    graph_free_log_ratio: float | None = field(metadata=in_json(omit_none=True), default=None)
+    """Log likelihood ratio of the predicted rewards, without the graph against with it; None if the
+    graph decides alone."""
 
     @property
     def stopping(self) -> float:
@@ -343,6 +347,13 @@ class Status(JsonResult, Documented):
     def suspected(self) -> Any:
         """Edges that the evidence suspects; None if it was not computed."""
         return None if self.evidence is None else self.evidence.suspected
+
+    @property
+    def prediction(self) -> str:
+        """Sentence on whether the graph helps to predict the reward; empty if it decides alone."""
+        if self.graph_free_log_ratio is None:
+            return ""
+        return f"{prediction_sentence(self.problem, self.graph_free_log_ratio)}."
 
     def should_stop(self, tolerance: float) -> bool:
         """Return True if stopping now costs at most `tolerance` per round."""
@@ -625,7 +636,9 @@ def describe_unused(status: Status) -> Iterator[str]:
 
 
 def describe_graph(status: Status) -> Iterator[str]:
-    """Describe the probabilities of doubtful edges, and the evidence against the graph."""
+    """Describe how well the graph predicts, its doubtful edges, and the evidence against it."""
+    if status.prediction:
+        yield status.prediction
     if status.edges:
         chances = ", ".join(f"{edge} ({chance:.2f})" for edge, chance in status.edges.items())
         yield f"Probabilities of doubtful edges: {chances}."

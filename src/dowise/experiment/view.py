@@ -29,6 +29,8 @@ from dowise.experiment.read_model import (
     LearnedState,
     continuation_value,
     evidence_seconds,
+    graph_of,
+    log_ratio_of,
     prior_of,
     read_policy,
 )
@@ -187,7 +189,7 @@ class StateView(ExperimentQueries):
 
     @property
     def belief(self) -> Belief:
-        return self._learned.belief.copy()
+        return graph_of(self._learned.belief).copy()
 
     # -- decisions ----------------------------------------------------------------------------
 
@@ -278,6 +280,7 @@ class StateView(ExperimentQueries):
             incomplete=_copies(totals.incomplete),
             continuing=continuing,
             prior_check=prior_check,
+            graph_free_log_ratio=log_ratio_of(belief),
         )
 
     def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
@@ -286,7 +289,7 @@ class StateView(ExperimentQueries):
         return self.belief, against, " ".join(notes)
 
     def value_of_continuing(self, rounds: int, worlds: int | None = None) -> Continuing:
-        return value_of_continuing(self._learned.belief, rounds, worlds)
+        return value_of_continuing(graph_of(self._learned.belief), rounds, worlds)
 
     def counted(self) -> RecordUsage:
         return RecordUsage(
@@ -319,7 +322,8 @@ class StateView(ExperimentQueries):
         cases = past.cases.values()
         plays, context = PlayCounts(config.problem, cases), event.payload["context"]
         imported = replay.imported_arms
-        (summary,), _ = summarize_contexts(policy.belief, context, plays, imported)
+        belief = policy.deciding_belief
+        (summary,), _ = summarize_contexts(belief, context, plays, imported)
         return Explanation(
             decision=LiveDecision(event, config.problem),
             policy=config.policy,
@@ -328,6 +332,7 @@ class StateView(ExperimentQueries):
             pending=len(past.pending),
             imported=past.imported,
             then=summary,
+            graph_free_log_ratio=log_ratio_of(belief),
             is_complete=event.payload["known"]["cases"] == past.digest(),
         )
 

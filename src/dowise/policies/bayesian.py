@@ -174,6 +174,11 @@ class BayesianPolicy(Policy):
         return self.knowledge.belief if mixture is None else mixture.graph
 
     @property
+    def deciding_belief(self) -> Belief:
+        """Belief that decisions are made from: `belief`, or `mixture` if there is one."""
+        return self.knowledge.belief
+
+    @property
     def mixture(self) -> MixtureBelief | None:
         """Mixture of the graph and the graph-free hypothesis; None if the graph decides alone."""
         belief = self.knowledge.belief

@@ -55,9 +55,9 @@ def score_pieces(
 
     The distinct pieces are numbered: codes[d] are the values that are known with piece d,
     earlier[d] those that its record was learned with before if continues[d], fixed[d] its settings,
-    under[d] its factors, and plays[d] its arm and context, a negative arm if no reward is scored. `layout`
-    has the starts and strides of the factors and the position of the reward; rows[c] are the
-    circuit's rows and counts[c] the rewards of all arms in context c.
+    under[d] its factors, and plays[d] its arm and context, a negative arm if no reward is scored.
+    `layout` has the starts and strides of the factors and the position of the reward; rows[c] are
+    the circuit's rows and counts[c] the rewards of all arms in context c.
     """
     starts, strides, position = layout
     predicted = np.empty(counts.shape[1:])

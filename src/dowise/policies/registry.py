@@ -558,10 +558,13 @@ def best(
     independent rows, by `commit-kg` for up to twelve arms. Applies to every graph whose factors fit
     into memory.
     """
+    from dowise.policies.bayesian import BayesianPolicy
+
     given = {"prior": prior, "graph_free_prior": graph_free_prior}
     name, options = resolve_policy("best", problem, given)
     if belief is not None:
         options = {key: x for key, x in options.items() if key != "prior"}
         options |= {"belief": belief} | ({} if prior is None else {"prior": prior})
-    policy: BayesianPolicy = policy_factory(name)(problem, **options)
+    policy = policy_factory(name)(problem, **options)
+    assert isinstance(policy, BayesianPolicy)
     return policy
