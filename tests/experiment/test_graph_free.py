@@ -1,0 +1,134 @@
+"""The graph-free hypothesis in live experiments: order of arrival, status, older journals."""
+
+from math import log
+
+import numpy as np
+import pytest
+
+from dowise import Belief, Experiment, load_problem, make_environment
+from dowise.experiment import Explanation, Status
+from dowise.experiment.config import ExperimentConfig
+from dowise.experiment.storage import MemoryStorage
+
+PROBLEM = load_problem("task2")
+
+
+def predicted_ratio(told):
+    """Σ log P_arm(y | past) / P_graph(y | past) by the definition; `told` has each tell in order.
+
+    The past of a reward is everything told before it, but the other values of its own decision.
+    """
+    known, counts, total = {}, {}, 0.0
+    for number, arm, context, values in told:
+        before = known.pop(number, {})
+        if "Y" in values:
+            belief = Belief(PROBLEM, "pooled")
+            for other_arm, outcome in known.values():
+                belief.update(other_arm, outcome)
+            y = int(values["Y"])
+            by_graph = belief.mean_distributions(context)[PROBLEM.arm_index(arm), y]
+            seen = counts.setdefault((str(arm), context["C"]), [1, 1])
+            total += log(seen[y] / sum(seen)) - log(by_graph)
+            seen[y] += 1
+        outcome = before[1] | values if before else context | values
+        known[number] = arm, outcome
+    return total
+
+
+@pytest.fixture(scope="module")
+def played():
+    """An experiment with outcomes in pieces and out of order, and its tells in order."""
+    storage = MemoryStorage()
+    experiment = Experiment.create(storage, "ward", PROBLEM, seed=3)
+    world, rng, told, waiting = make_environment(PROBLEM, seed=1), np.random.default_rng(0), [], []
+    for t in range(24):
+        context = world.draw_context(rng)
+        decision = experiment.ask(context)
+        outcome = world.play(decision.arm, context, rng)
+        values = {k: str(v) for k, v in outcome.items() if k not in {"C", *decision.arm}}
+        waiting.append((decision.id, decision.arm, context, values))
+        if t % 3 == 2:  # the oldest one, in two pieces
+            number, arm, context, values = waiting.pop(0)
+            first = {"Y": values["Y"]} if t % 2 else {"Z": values["Z"]}
+            rest = {k: v for k, v in values.items() if k not in first}
+            for piece in (first, rest):
+                experiment.tell(number, piece)
+                told.append((number, arm, context, piece))
+        elif t > 3:
+            number, arm, context, values = waiting.pop()
+            experiment.tell(number, values)
+            told.append((number, arm, context, values))
+    return storage, experiment, told
+
+
+def test_the_ratio_follows_from_the_order_in_which_data_arrived(played):
+    _, experiment, told = played
+    ratio = experiment.status(evidence=False).graph_free_log_ratio
+    assert ratio == pytest.approx(predicted_ratio(told), abs=1e-8)
+    assert abs(ratio) > 0.1
+
+
+def test_every_process_has_the_same_bits(played):
+    storage, experiment, _ = played
+    again = Experiment.open(storage, "ward").status(evidence=False)
+    assert again.graph_free_log_ratio == experiment.status(evidence=False).graph_free_log_ratio
+    assert experiment.audit().ok
+
+
+def test_a_correction_is_scored_in_its_old_place():
+    """As if the corrected value had been told in the first place."""
+    experiments = []
+    for corrects in (False, True):
+        experiment = Experiment.create(
+            MemoryStorage(), "ward", PROBLEM, options={"try_all": False}, seed=3
+        )
+        for t in range(12):
+            decision = experiment.ask({"C": str(t % 2)})
+            values = {v: str((t // 2) % 2) for v in ("X1", "X2", "Z", "Y") if v not in decision.arm}
+            if t == 4 and corrects:
+                experiment.tell(decision.id, values | {"Y": "1" if values["Y"] == "0" else "0"})
+                experiment.amend(decision.id, {"Y": values["Y"]}, reason="typing error")
+            else:
+                experiment.tell(decision.id, values)
+        experiments.append(experiment)
+    first, second = (x.status(evidence=False) for x in experiments)
+    assert first.graph_free_log_ratio == second.graph_free_log_ratio != 0
+
+
+def test_status_and_explanation_state_the_ratio(played):
+    _, experiment, _ = played
+    status = experiment.status(evidence=False)
+    assert status.prediction in str(status) and status.prediction.startswith("Y is predicted")
+    assert Status.from_dict(status.as_dict(), PROBLEM).prediction == status.prediction
+    explanation = experiment.explain(20)
+    assert any(line.startswith("Y is predicted") for line in explanation.sentences())
+    copied = Explanation.from_dict(explanation.as_dict(), PROBLEM)
+    assert copied.graph_free_log_ratio == explanation.graph_free_log_ratio
+
+
+def test_figures_come_from_the_mixture_and_the_belief_from_the_graph(played):
+    _, experiment, _ = played
+    (summary,) = experiment.status({"C": "1"}, evidence=False).contexts
+    by_graph = experiment.belief.mean_rewards({"C": "1"})
+    assert np.abs(summary.mean - by_graph).max() > 1e-4
+    assert type(experiment.belief) is Belief
+
+
+def test_named_policies_have_no_graph_free_hypothesis():
+    experiment = Experiment.create(MemoryStorage(), "ward", PROBLEM, "ids", seed=1)
+    status = experiment.status()
+    assert status.graph_free_log_ratio is None and status.prediction == ""
+    assert "graph_free_log_ratio" not in status.as_dict()
+
+
+def test_journals_of_before_do_not_count_pending_plays():
+    data = ExperimentConfig.from_user(PROBLEM, "commit-kg").to_json()
+    del data["options"]["count_pending"], data["options"]["graph_free_prior"]
+    policy = ExperimentConfig.from_json(data).make_policy()
+    assert not policy.count_pending and policy.mixture is None
+
+
+def test_best_with_flat_rows_and_the_graph_alone_begins_as_before():
+    options = {"prior": "flat", "graph_free_prior": 0}
+    config = ExperimentConfig.from_user(PROBLEM, "best", options)
+    assert config.options["try_all"] is config.options["count_pending"] is False
