@@ -37,8 +37,8 @@ from dowise.policies.commit_kg_kernels import (
     PlayPlan,
     RewardScale,
     choose,
-    choose_in,
     count_pending,
+    lanes_in,
     max_lanes,
     mixed_lanes,
     play_rounds,
@@ -185,12 +185,11 @@ class CommitKG(PendingPlaysMixin, BayesianPolicy):
         codes_of = self._all_contexts([codes], MAX_CONTEXTS)
         now = codes_of.index(codes)
         if posterior.is_settled:
-            contexts = self._context_arrays(posterior, codes_of)
-            plan = choose_in(state, contexts, now, trace, self._scale, allowed, rounds, own)
+            lanes = lanes_in(self._context_arrays(posterior, codes_of), now)
         else:
             visits = np.array([self.visits[c] for c in codes_of], dtype=np.int64)
             lanes = mixed_lanes(posterior, codes_of, visits, now, self._has_few, max_lanes(trace))
-            plan = choose(state, lanes, trace, self._scale, allowed, rounds, own)
+        plan = choose(state, lanes, trace, self._scale, allowed, rounds, own)
         return PlayPlan(*plan)
 
     def _own_rewards(self, codes: Codes) -> OwnRewards | None:

@@ -141,8 +141,11 @@ def look_at(state, lanes, trace, scale):
     means, slopes = np.empty((arms, width)), np.empty((arms, width))
     scores, spreads = np.empty((arms, width)), np.empty((arms, trace.first - first, width))
     low, high = ends(scale)
+    worth = np.ones(len(scale.values))  # writeable, so that `pass_back` is compiled once
+    for y in range(len(worth)):
+        worth[y] = scale.values[y]
     for a in range(arms):
-        pass_back(values, adjoints, scale.values, a, trace)
+        pass_back(values, adjoints, worth, a, trace)
         for lane in range(width):
             mean = -scale.costs[a]
             for y in range(len(scale.values)):
@@ -167,7 +170,7 @@ def ends(scale):
     return -scale.costs.max(), 1.0 - scale.costs.min()
 
 
-@njit
+@njit(inline="always")
 def _gather(table, leaders, trace):
     """Add up the gradients of blocks that read the same row, at the first of them."""
     first = len(trace.constants)
@@ -183,7 +186,7 @@ def _gather(table, leaders, trace):
                     table[a, slot + k, lane] = 0.0
 
 
-@njit
+@njit(inline="always")
 def _standardise(look, state, lanes, trace):
     """Turn gradients into spreads, centred by row, which avoids differences of squares."""
     first = len(trace.constants)
@@ -220,17 +223,38 @@ def best_of(means, lane, allowed, span):
 
 
 @njit
+def _keep_most_frequent(visits, limit, counts):
+    """Unmark all contexts but those with the most visits; of equal ones the first count."""
+    least, most, above = 0, 1, 0  # at least `limit` contexts have `least` visits or more
+    for c in range(len(visits)):
+        most = max(most, visits[c] + 1)
+    while most - least > 1:
+        middle, times = (least + most) // 2, 0
+        for c in range(len(visits)):
+            times += visits[c] >= middle
+        least, most = (middle, most) if times >= limit else (least, middle)
+    for c in range(len(visits)):
+        above += visits[c] > least
+    room = limit - above
+    for c in range(len(visits)):
+        is_tied = visits[c] == least
+        counts[c] &= visits[c] > least or (is_tied and room > 0)
+        room -= is_tied
+
+
+@kernel()
 def lanes_in(contexts, now):
-    """Return a lane for each context that counts, weighted by its visits plus one."""
+    """Return a lane for each context that counts, weighted by its visits plus one.
+
+    For contexts whose rows are each read by one block.
+    """
     total = len(contexts.visits)
     counts, width = np.zeros(total, dtype=np.bool_), 0
     for c in range(total):
         counts[c] = contexts.all_count or contexts.visits[c] > 0
         width += counts[c]
     if width > contexts.limit:
-        order = np.argsort(-contexts.visits, kind="mergesort")
-        for q in range(contexts.limit, total):
-            counts[order[q]] = False
+        _keep_most_frequent(contexts.visits, contexts.limit, counts)
         width = contexts.limit
     width += not counts[now]
     counts[now] = True
@@ -388,7 +412,7 @@ def _challengers(look, trace, scale):
     )
 
 
-@njit
+@njit(inline="always")
 def _visits(look, lanes, trace):
     """Return visits[block, twin, arm]: the probability that a play in this context visits a row.
 
@@ -419,7 +443,7 @@ def _visits(look, lanes, trace):
     return twin_of, first_lanes, visits
 
 
-@njit
+@njit(inline="always")
 def _rows_that_matter(shares):
     """Return the blocks in which some challenger has a share."""
     blocks, count = np.empty(shares.shape[1], dtype=np.int64), 0
@@ -439,7 +463,7 @@ class _Room(NamedTuple):
     variances: Any
 
 
-@njit
+@njit(inline="always")
 def _values(challengers, rows, twin_of, learned, weights, room):
     """Fill room.values[i] with the value per round of what plays of candidate i would teach.
 
@@ -492,7 +516,7 @@ def _present(look, lanes, allowed, scale, own):
     return costs, chance, best
 
 
-@njit
+@njit(inline="always")
 def _bound(challengers, weights):
     """Return the value of complete knowledge, an upper bound on the value of plays."""
     bound, top = 0.0, 0.0
@@ -571,13 +595,6 @@ def choose(state, lanes, trace, scale, allowed, rounds, own_rewards):
         return PlayPlan(best, best, 0.0, 0.0, 0.0)
     present = costs, chance, best, bound
     return _search(look, challengers, lanes, weights, own, trace, present, rounds)
-
-
-@kernel()
-def choose_in(state, contexts, now, trace, scale, allowed, rounds, own_rewards):
-    """Return the `PlayPlan` in context `now`, if each row is read by one block."""
-    lanes = lanes_in(contexts, now)
-    return choose(state, lanes, trace, scale, allowed, rounds, own_rewards)
 
 
 @kernel()
@@ -701,12 +718,12 @@ def play_rounds(state, arms, contexts, numbers, trace, scale, pace, script, own,
     for t in range(len(chosen)):
         context = script.contexts[t]
         now = numbers[context]
-        rounds = times * (before + t + head_start)
+        rounds, lanes = times * (before + t + head_start), lanes_in(contexts, now)
         if own is None:
-            best = choose_in(state, contexts, now, trace, scale, allowed, rounds, None).arm
+            best = choose(state, lanes, trace, scale, allowed, rounds, None).arm
         else:
             rewards = OwnRewards(weight_of(own.prior, float64(gain)), 1.0 + own.counts[context])
-            best = choose_in(state, contexts, now, trace, scale, allowed, rounds, rewards).arm
+            best = choose(state, lanes, trace, scale, allowed, rounds, rewards).arm
             mean_results(state.prior, state.counts, own.rows[context], own.tape, predicted)
         chosen[t] = best
         learn_round(state, None, arms, script, t, best, outcome)
