@@ -4,10 +4,16 @@ The seeds are fixed, so the tests pass always or never; the probabilities are th
 """
 
 import importlib.util
+import json
+import sys
+from itertools import product
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from dowise.policies import Decision
 
 EVIDENCE = Path(__file__).parents[1] / "evidence"
 
@@ -90,3 +96,160 @@ def test_many_arms_runs_its_quick_panel(monkeypatch):
     monkeypatch.syspath_prepend(str(EVIDENCE))
     ((panel, rounds, *shares),) = load_script("many_arms").main(["--quick"])
     assert (panel, rounds) == ("child", "40") and all(" ± " in share for share in shares)
+
+
+# -- worlds that are not ours -----------------------------------------------------------------
+
+
+@pytest.fixture
+def robust(monkeypatch):
+    monkeypatch.syspath_prepend(str(EVIDENCE))
+    return load_script("robust")
+
+
+@pytest.fixture
+def races(robust):
+    """Return the module that robust.py plays with."""
+    return sys.modules[robust.race.__module__]
+
+
+def present(robust):
+    return [family for family in robust.FAMILIES.values() if robust.why_absent(family) is None]
+
+
+def test_worlds_of_a_family_differ_and_have_the_drawn_arms(robust):
+    for family in present(robust):
+        settings = [family.make(number) for number in (0, 3, 3)]
+        for setting in settings:
+            assert set(setting.drawn.arms) <= set(setting.world.problem.arms)
+            assert (setting.drawn is setting.world.problem) == family.is_right
+        if family.group == "stroke trial":
+            continue  # the same patients in every trial
+        first, second, again = (
+            {name: table.tolist() for name, table in setting.world.cpts.items()}
+            for setting in settings
+        )
+        assert first != second == again, family.name
+
+
+@pytest.mark.parametrize("name", ["IV", "XYZW", "XYZWST"])
+def test_structural_equations_are_those_of_the_paper(robust, name):
+    """Means of all arms by enumerating the noises of Lee and Bareinboim's equations."""
+    setting = robust.FAMILIES[name].make(5)
+    cpts, problem = setting.world.cpts, setting.world.problem
+    noise = {v: float(np.ravel(cpts[v])[1]) for v in ("U", "V") if v in cpts}
+    for v in problem.graph:
+        constant = {"X": 0, "Y": 1} if name == "IV" else {"X": 1}
+        row = np.ravel(cpts[v])[:2]  # where all parents are 0
+        noise[v] = float(row[1 - constant.get(v, 0)])
+        assert 0 < noise[v] < (1 if v in "ZST" else 0.21)
+
+    def reward(arm, e):
+        v = {}
+        s = v["S"] = arm.get("S", e.get("S", 0))
+        t = v["T"] = arm.get("T", e.get("T", 0))
+        if name == "IV":
+            z = arm.get("Z", e["Z"])
+            x = arm.get("X", e["X"] ^ e["U"] ^ z)
+            return 1 ^ e["Y"] ^ e["U"] ^ x
+        w = arm.get("W", e["W"] ^ e["U"] ^ s)
+        z = arm.get("Z", e["Z"] ^ e["V"])
+        x = arm.get("X", 1 ^ e["X"] ^ z ^ e["U"] ^ t)
+        return e["Y"] ^ e["V"] ^ x ^ w ^ t
+
+    for arm, mean in zip(problem.arms, setting.world.means(), strict=True):
+        fixed = {v: int(x) for v, x in arm.items()}
+        expected = 0.0
+        for values in product((0, 1), repeat=len(noise)):
+            e = dict(zip(noise, values, strict=True))
+            chance = prod(noise[v] if x else 1 - noise[v] for v, x in e.items())
+            expected += chance * reward(fixed, e)
+        assert mean == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [("events", "ts"), ("missing", "best"), ("hidden clinic", "arm-ids"), ("rare", "bernoulli-ts")],
+)
+def test_playing_step_by_step_equals_the_compiled_trial(robust, races, name, policy):
+    """The loop for late outcomes, with none late, against `run_trial`."""
+    setting = robust.FAMILIES[name].make(2)
+    compiled = races.run_policy(robust.FAMILIES[name], setting, policy, 2, 40).regrets
+    rounds = races.rounds_of(setting, 40, 2)
+    stepped = races.play(races.new_policy(policy, setting, 2), rounds, 0, 2)
+    np.testing.assert_allclose(stepped, compiled, atol=1e-12)
+    assert stepped.sum() > 0
+
+
+def test_late_outcomes_are_learned_late_and_pending_until_then(robust, races):
+    class Spy:
+        def __init__(self, problem):
+            self.problem, self.learned, self.pending, self.seen = problem, [], [], []
+
+        def decide(self, context, _rng):
+            assert len(self.pending) == min(len(self.seen), 10)
+            self.seen.append((len(self.learned), str(context)))
+            return Decision(self.problem.arms[len(self.seen) % 3], None, "in turn")
+
+        def add_pending(self, arm, context, times):
+            if times == 1:
+                self.pending.append((arm, context))
+            else:
+                self.pending.remove((arm, context))
+
+        def learn(self, record):
+            self.learned.append(record.number)
+
+    setting = robust.FAMILIES["clinic, late"].make(0)
+    spy = Spy(setting.drawn)
+    regrets = races.play(spy, races.rounds_of(setting, 25, 0), 10, 0)
+    assert [learned for learned, _ in spy.seen] == [max(0, t - 10) for t in range(25)]
+    assert spy.learned == list(range(15)) and len(regrets) == 25
+
+
+def test_robust_runs_families_apart_and_reports_all(robust, races, tmp_path, capsys, monkeypatch):
+    absent = dict.fromkeys(("stroke", "stroke, reversed"), "there are no data")
+    monkeypatch.setattr(robust, "why_absent", lambda family: absent.get(family.name))
+    monkeypatch.setattr(races, "COVERAGE_ROUNDS", 20)
+    for name in ("high", "events0"):
+        arguments = ["--trials", "1", "--workers", "1", "--runs", str(tmp_path), "--family", name]
+        robust.main([*arguments, "--out", str(tmp_path / "report")])
+    page = (tmp_path / "report" / "robust.md").read_text("utf-8")
+    report = json.loads((tmp_path / "report" / "robust.json").read_text("utf-8"))
+    assert list(report["families"]) == ["events0", "high"]
+    assert "Not run: stroke, because there are no data." in page
+    assert "skipped, because there are no data" in capsys.readouterr().out
+    for family in report["families"].values():
+        assert 0 <= family["coverage"] <= 1 and family["trials"] == 2
+        for data in family["policies"].values():
+            assert 0 < data["regret"] < family["horizon"] and 0 <= data["locked_in"] <= 1
+
+
+def test_bars_are_judged_by_their_figures(robust):
+    """`best` at 1.1 times the baselines reaches some bars and fails others."""
+    values = np.array([8.0, 10.0, 12.0])
+    results = {
+        name: {
+            "random": (2 * values).tolist(),
+            "coverage": [0.9, 0.85] if family.is_right else [],
+            "policies": {
+                policy: {"regret": (values * (1.1 if policy == "best" else 1)).tolist()}
+                for policy in family.policies
+            },
+        }
+        for name, family in robust.FAMILIES.items()
+        if name != "XYZWST"
+    }
+    bars = {bar.what: bar for bar in robust.bars_of(results)}
+    assert bars["XYZW: best / arm-ids"].holds and bars["XYZWST: best / arm-ids"].holds is None
+    assert not bars["missing, soft: best / arm-ids"].holds
+    assert not bars["clinic: best / baseline"].holds
+    assert bars["clinic, late: best / random"].holds
+    assert not bars["clinic, late: best / ts"].holds
+    assert bars["stroke: best"].holds
+    assert not bars["the paper's tasks, mean of four: best / commit-kg, flat"].holds
+    assert bars["events5: 90 % intervals after 200 rounds"].holds
+    assert robust.families_bar(results).holds
+    assert "±" in bars["XYZW: best / arm-ids"].figure
+    figure = robust.ratio_of([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])
+    assert figure == (2.0, 0.0)
