@@ -64,6 +64,16 @@ def test_too_few_rewards_are_not_checked():
     assert check.records == 20
 
 
+def test_rewards_count_in_the_order_in_which_they_were_told():
+    experiment = create_experiment(MEDIATED, policy="best", prior="flat")
+    decisions = [experiment.ask() for _ in range(40)]
+    for decision in [*decisions[20:], *decisions[:20]]:
+        names = {*MEDIATED.domains} - {*decision.arm}
+        experiment.tell(decision.id, dict.fromkeys(names, int(decision.id > 20)))
+    check = experiment.status(evidence=False).prior_check
+    assert (check.records, check.mean) == (20, 30)
+
+
 def test_expected_rewards_are_not_reported():
     experiment = coin_experiment({"0": [0, 1] * 15, "1": [1, 0] * 15})
     assert experiment.status(evidence=False).prior_check is None

@@ -94,6 +94,8 @@ token ward.db --role ask --name Zoe
 token ward.db --role read --name ann --link
 token ward.db
 token ward.db --revoke 1
+sensitivity task2
+sensitivity ward.toml past.csv -c Age=1
 """
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")
 _HASH = re.compile(r"\b[0-9a-f]{12,}\b")

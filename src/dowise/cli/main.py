@@ -35,6 +35,7 @@ _SECTIONS = {
         problems.arms,
         problems.formulas,
         problems.check,
+        problems.sensitivity,
         simulate.rehearse,
     ),
     "Live experiments": (

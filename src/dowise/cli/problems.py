@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowise._core.document import Block, BulletList, Heading, Paragraph, Table, pluralize
-from dowise.cli.arguments import read_problem
-from dowise.cli.console import MAX_ROWS, print_blocks, print_document, print_json, progress_bar
+from dowise.cli.arguments import parse_context, read_problem
+from dowise.cli.console import (
+    MAX_ROWS,
+    print_blocks,
+    print_document,
+    print_json,
+    progress_bar,
+    spinner,
+)
 from dowise.cli.options import (
     Number,
     command,
+    context_option,
     figure_option,
     flag_option,
     integer_option,
@@ -222,6 +230,39 @@ def check(
     print_blocks(*_evidence_blocks(belief, evidence, columns))
     if picture is not None:
         click.echo(f"\nThe graph is drawn in {picture}")
+
+
+@command()
+@problem_argument
+@click.argument("data", type=click.Path(path_type=Path), required=False)
+@json_option
+@context_option("Show this context only; once for each context variable.")
+def sensitivity(problem: str, data: Path | None, as_json: bool, context: tuple[str, ...]) -> None:
+    """Show how much the prior matters, before any data and after DATA.
+
+    For each context: the mean reward of every arm with its 90 % interval, its chance of being the
+    best, and the recommended arm, under the priors flat, 0.5 and pooled, and under that of the
+    problem if it states another one. Without --context all contexts are shown; if there are many,
+    the most frequent ones in DATA.
+
+    DATA is a CSV or Parquet file with past records, as for dowise check.
+
+    Examples:
+      dowise sensitivity task2
+      dowise sensitivity ward.toml records.csv
+      dowise sensitivity task2 -c C=1
+      dowise sensitivity ward.toml records.csv --json
+    """
+    from dowise.experiment import sensitivity as compare_priors
+
+    loaded = read_problem(problem)
+    values = parse_context(context, loaded.context) if context else None
+    with spinner("Comparing priors …"):
+        result = compare_priors(loaded, data, context=values)
+    if as_json:
+        print_json(result.as_dict())
+    else:
+        print_document(result.document())
 
 
 def _arms_blocks(problem: Problem) -> Iterator[Block]:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from dowise.experiment.factor_tables import variable_view as variable_view
     from dowise.experiment.history import POINTS as POINTS
     from dowise.experiment.history import History as History
+    from dowise.experiment.prior_sensitivity import Sensitivity as Sensitivity
+    from dowise.experiment.prior_sensitivity import sensitivity as sensitivity
     from dowise.experiment.record_import import BadRowsError as BadRowsError
     from dowise.experiment.record_import import forbidden_note as forbidden_note
     from dowise.experiment.record_usage import RecordUsage as RecordUsage
@@ -101,6 +103,7 @@ _NAMES = {
     ),
     "dowise.experiment.history": ("History", "POINTS"),
     "dowise.policies.independent_arms": ("IndependentArmsBelief",),
+    "dowise.experiment.prior_sensitivity": ("Sensitivity", "sensitivity"),
     "dowise.experiment.record_import": ("BadRowsError", "forbidden_note"),
     "dowise.experiment.record_usage": ("RecordUsage",),
     "dowise.experiment.rehearsal": ("Rehearsal", "rehearse"),

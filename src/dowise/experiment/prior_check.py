@@ -80,7 +80,8 @@ def check_prior(
 ) -> PriorCheck | None:
     """Return the first rewards if the prior did not expect them, otherwise None.
 
-    Decisions count in their order if their reward is known and they are learned from.
+    Decisions count if their reward is known and they are learned from, in the order in which the
+    rewards were told.
     """
     first = list(islice(_rewards(config, cases), max(CHECKED)))
     text = json.dumps(prior, default=dict)
@@ -100,17 +101,17 @@ def check_prior(
 
 
 def _rewards(config: ExperimentConfig, cases: Iterable[Case]) -> Iterator[tuple[Play, float]]:
-    """Yield the plays of decisions that count, and their rewards."""
-    problem = config.problem
+    """Yield the plays of decisions that count, and their rewards, in the order of arrival."""
+    problem, name = config.problem, config.problem.reward
     indices = {arm: i for i, arm in enumerate(problem.arms)}
-    for case in cases:
-        reward = case.values.get(problem.reward)
+    told = [case for case in cases if case.status == "done" and name in case.told_at]
+    for case in sorted(told, key=lambda case: case.told_at[name]):
         arm = indices.get(case.arm)
-        if case.status != "done" or arm is None or exclusion_reason(case, config) is not None:
+        if arm is None or exclusion_reason(case, config) is not None:
             continue
         try:
-            codes = problem.context_codes({name: case.known[name] for name in problem.context})
-            code = problem.domains[problem.reward].index(str(reward))
+            codes = problem.context_codes({v: case.known[v] for v in problem.context})
+            code = problem.domains[name].index(str(case.values[name]))
         except (DowiseError, KeyError, ValueError):  # under an earlier problem
             continue
         yield (codes, arm), float(problem.payoff.values[code])
