@@ -38,6 +38,8 @@ STORES = {
 }
 GRAPH = "C -> X -> Z -> Y; C -> Y; W -> Z"
 DOUBTFUL = "C -> X -> Z -> Y; C ?-> Y; X <?> Y"
+THEN = {"count_pending": False}
+LATER = {"count_pending", "graph_free_prior"}  # options that did not exist
 EXPERIMENTS = {  # name: problem, policy, options; "best" was commit-kg with flat rows then
     "ids": (lambda: Problem(GRAPH, "Y", "C", "Z"), "ids", {"samples": 50}),
     "ids, options": (
@@ -45,15 +47,15 @@ EXPERIMENTS = {  # name: problem, policy, options; "best" was commit-kg with fla
         "ids",
         {"samples": 50, "gain": "all", "about": "map", "floor": 0.1},
     ),
-    "best": (lambda: Problem(GRAPH, "Y", "C", "Z", costs={"X": 0.1}), "commit-kg", {}),
-    "best, doubtful": (lambda: Problem(DOUBTFUL, "Y", "C", "Z"), "commit-kg", {}),
+    "best": (lambda: Problem(GRAPH, "Y", "C", "Z", costs={"X": 0.1}), "commit-kg", THEN),
+    "best, doubtful": (lambda: Problem(DOUBTFUL, "Y", "C", "Z"), "commit-kg", THEN),
     "ids, doubtful": (lambda: Problem(DOUBTFUL, "Y", "C", "Z"), "ids", {"samples": 50}),
     "ts": (
         lambda: Problem(GRAPH, "Y", "C", "Z", minimise=True),
         "ts",
         {"propensity_samples": 50, "prior": 0.5},
     ),
-    "commit-kg": (lambda: Problem("U -> X; U -> Y; X -> Y", "Y", hidden="U"), "commit-kg", {}),
+    "commit-kg": (lambda: Problem("U -> X; U -> Y; X -> Y", "Y", hidden="U"), "commit-kg", THEN),
     "certified-ids": (lambda: load_problem("task1"), "certified-ids", {"samples": 50}),
     "z2-ts": (lambda: Problem(GRAPH, "Y", "C", "Z"), "z2-ts", {"resamples": 10}),
     "z2-kl-ucb": (lambda: Problem(GRAPH, "Y", "C", "Z"), "z2-kl-ucb", {"resamples": 10}),
@@ -132,6 +134,8 @@ def events_of(path, name):
     page = []
     for kind, actor, body in rows:
         body = None if body is None else json.loads(body)  # an erased event has none
+        if body is not None and "options" in body:
+            body["options"] = {key: x for key, x in body["options"].items() if key not in LATER}
         for key in {"maker", "reason", "known", "digest", "erased"} & {*(body or {})}:
             body[key] = "<any>"
         page.append([kind, actor, body])
