@@ -18,7 +18,7 @@ def test_every_policy_uses_the_stream_of_the_decision(policy):
     experiment = Experiment.create(MemoryStorage(), "w", problem, policy, options, seed=11)
     recorded = dict(experiment.events()[0].payload["options"])
     assert recorded.pop("try_all", None) is (False if policy == "best" else None)
-    twin = make_policy(policy, problem, **recorded)
+    twin = make_policy(experiment.policy, problem, **recorded)
     for number in range(1, 7):
         asked = experiment.ask()
         rng = np.random.default_rng(np.random.SeedSequence(11, spawn_key=(number,)))

@@ -145,7 +145,7 @@ def test_the_journal_holds_the_whole_problem_and_opens_no_file(tmp_path, monkeyp
     storage = MemoryStorage()
     made = Experiment.create(storage, "w", file, "ts", {"prior": prior}, seed=3)
     assert made.events()[0].payload["options"] == {
-        "prior": {"Z": [3.0, 1.0]}, "propensity_samples": 1000,
+        "prior": {"Z": [3.0, 1.0]}, "propensity_samples": 1000, "graph_free_prior": 0.0,
     }  # fmt: skip
     asked = made.ask({"C": 1})
     made.tell(1, {"Y": "much", "X": 1, "Z": 0} | dict(asked.arm))

@@ -100,7 +100,8 @@ def test_only_the_same_policy_keeps_its_options(run):
     assert run.events()[-1].payload["options"]["delta"] == 0.1
     run.revise(policy="ts", reason="to compare")
     assert run.policy == "ts"
-    assert run.events()[-1].payload["options"] == {"prior": 1.0, "propensity_samples": 1000}
+    options = {"prior": 1.0, "propensity_samples": 1000, "graph_free_prior": 0.0}
+    assert run.events()[-1].payload["options"] == options
     run.revise(policy="ids", reason="back")
     assert run.events()[-1].payload["options"]["samples"] == 1000
 
