@@ -179,3 +179,8 @@ def test_bounds_report_progress(cli, monkeypatch):
     monkeypatch.setattr("dowise.cli.problems.progress_bar", progress_bar)
     json.loads(cli.run_ok("bounds", "task1", "--horizon", "3", "--samples", "1000", "--json"))
     assert len(labels) == 3
+
+
+def test_a_pooled_prior_is_named(cli):
+    cli.write("p.toml", 'graph = "X -> Y"\nreward = "Y"\nprior = "pooled"\n')
+    assert "pooled: rows of a table are learned together" in cli.run_text("arms", "p.toml")

@@ -73,8 +73,8 @@ class FriendlyErrorsGroup(click.Group):
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by section."""
-        width = formatter.width - 6 - max(map(len, self.commands))
         for title, commands in _SECTIONS.items():
+            width = formatter.width - 6 - max(len(str(x.name)) for x in commands)
             with formatter.section(title):
                 formatter.write_dl([(str(x.name), x.get_short_help_str(width)) for x in commands])
 

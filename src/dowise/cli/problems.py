@@ -238,7 +238,7 @@ def check(
 @json_option
 @context_option("Show this context only; once for each context variable.")
 def sensitivity(problem: str, data: Path | None, as_json: bool, context: tuple[str, ...]) -> None:
-    """Show how much the prior matters, before any data and after DATA.
+    """Show how much the prior matters, before and after data.
 
     For each context: the mean reward of every arm with its 90 % interval, its chance of being the
     best, and the recommended arm, under the priors flat, 0.5 and pooled, and under that of the
@@ -303,6 +303,8 @@ def _role_rows(problem: Problem) -> Iterator[tuple[str, str]]:
     prior: tuple[str, ...] = ()
     if isinstance(problem.prior, Mapping):
         prior = (f"counts for {', '.join(problem.prior)}",)
+    elif problem.prior == "pooled":
+        prior = ("pooled: rows of a table are learned together",)
     elif problem.prior != 1.0:
         prior = (f"a count of {problem.prior:g} for every entry",)
     rows: dict[str, tuple[str, ...]] = {

@@ -28,7 +28,6 @@ from dowise.cli.options import (
     seed_option,
 )
 from dowise.cli.signals import set_stop_message
-from dowise.problem.prior import is_prior_name
 
 _workers_option = integer_option(
     "--workers",
@@ -304,6 +303,8 @@ def rehearse(
 
 
 def _parse_prior(text: str | None) -> Any:
+    from dowise.problem.prior import is_prior_name
+
     if text is None or is_prior_name(text):
         return text
     try:
