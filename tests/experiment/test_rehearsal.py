@@ -143,7 +143,8 @@ KNOWN = {"X": 1.0, "Z": [[1e9, 1], [1, 1e9]], "Y": [[1e9, 1], [1, 1e9]]}
 
 
 def test_worlds_and_policy_start_from_the_prior():
-    known = rehearse(CHAIN, 6, worlds=2, looks=2, prior=KNOWN, options={"try_all": False})
+    alone = {"try_all": False, "graph_free_prior": 0}
+    known = rehearse(CHAIN, 6, worlds=2, looks=2, prior=KNOWN, options=alone)
     assert known.regret.max() < 1e-6 and known.cost.max() == 0
     assert known.sure.min() == 1 and known.stops.tolist() == [0, 0]
     assert known.at_random[:, -1].min() > 1

@@ -126,7 +126,8 @@ class Experiment(ExperimentBase):
         policy : str, default "best"
             Name of the policy.
         options : mapping, optional
-            Options of the policy, the prior among them.
+            Options of the policy, the prior among them. With "best" also `try_all`: play every
+            arm once before the policy chooses; by default with at most twelve arms.
         seed : int, optional
             Random seed below 2**128; by default 128 random bits of the operating system, so that
             no arm can be predicted. It is stored in the journal.

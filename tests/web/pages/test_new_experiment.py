@@ -242,6 +242,16 @@ def test_an_experiment_is_created_and_its_page_opens(page, empty):
     assert text_in_editor(again.text).strip() == TASK2.strip()
 
 
+@pytest.mark.parametrize("box", [{}, {"skip_trials": "yes"}])
+def test_every_arm_is_played_once_first_unless_the_box_is_ticked(page, empty, box):
+    name = f"ward {len(box)}"
+    answer = page.send("/new", is_part=False, problem=TASK2, name=name, policy="best", **box)
+    assert answer.status_code == 303
+    assert empty.registry.experiment(name).options["try_all"] is not bool(box)
+    named = {"problem": TASK2, "name": f"named {len(box)}", "policy": "ts"}
+    assert page.send("/new", is_part=False, **named, **box).status_code == 303
+
+
 def test_the_name_defaults_to_that_of_the_problem(page):
     answer = page.send("/new", is_part=False, problem=TASK2, suggested="task2", policy="random")
     assert answer.headers["location"] == "/experiments/task2/now"
