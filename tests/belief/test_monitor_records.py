@@ -1,4 +1,4 @@
-"""Records and evidence of a monitor: saved, loaded, recomputed; atomic updates."""
+"""Records and evidence of a monitor: saved, loaded, replayed; atomic updates."""
 
 import json
 import time
@@ -33,25 +33,60 @@ def test_saving_and_loading_is_exact(tmp_path, retracted):
     assert evidence_of(again) == evidence_of(belief) != evidence_of(copied)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_evidence_from_counts_equals_evidence_from_records(seed):
-    rng = np.random.default_rng(seed)
-    problem = random_problem(rng)
-    records = random_records(problem, rng, 60, missing=0.1)
-    learned = Monitor(problem)
-    for record in records * 5:
-        learned.learn(record)
-    counted = Monitor.from_records(learned.records.copy())
-    for monitor in (learned, counted):
-        monitor.mark_recomputed()
-    for name in ("totals", "largest", "scored"):
-        np.testing.assert_array_equal(
-            getattr(learned._counts, name), getattr(counted._counts, name)
-        )
-    assert learned.steps == counted.steps and counted.arrived == 300
-    for monitor in (learned, counted):
-        monitor.learn(records[0])
-    np.testing.assert_array_equal(learned._counts.totals, counted._counts.totals)
+def test_a_withdrawn_alarm_is_saved(tmp_path):
+    belief = Belief(CHAIN, evidence=True)
+    for z in [0, 1] * 15:
+        belief.update({"X": 0}, {"Z": z, "Y": z})
+    for _ in range(15):
+        belief.retract(CHAIN.record({"X": 0}, {"Z": 0, "Y": 0}))
+    belief.save(tmp_path / "belief.json")
+    again = Belief.load(tmp_path / "belief.json", CHAIN)
+    assert again.evidence().withdrawn == belief.evidence().withdrawn is not None
+
+
+def test_files_of_earlier_versions_are_replayed_in_their_order(tmp_path):
+    """They have each distinct record with its count, and the history of earlier e-values."""
+    belief, sorted_belief = Belief(CHAIN, evidence=True), Belief(CHAIN, evidence=True)
+    for z, y in [(0, 0), (1, 1), (0, 0), (1, 0)] * 10:
+        belief.update({"X": 0}, {"Z": z, "Y": y})
+    data = belief.as_dict()
+    data["evidence"] = {
+        "recomputed": False,
+        "mixed": {"steps": [[17, 0.3]], "largest": {}},
+        "strict": {"steps": [], "largest": {}},
+    }
+    (tmp_path / "belief.json").write_text(json.dumps(data))
+    again = Belief.load(tmp_path / "belief.json", CHAIN).evidence()
+    for (z, y), times in {(0, 0): 20, (1, 1): 10, (1, 0): 10}.items():
+        for _ in range(times):
+            sorted_belief.update({"X": 0}, {"Z": z, "Y": y})
+    expected = sorted_belief.evidence()
+    assert again.recomputed and not expected.recomputed
+    np.testing.assert_array_equal(again.log_e_values, expected.log_e_values)
+    assert "they count in its order" in str(again)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda evidence: evidence.update(order="AAAA"),
+        lambda evidence: evidence.update(order=7),
+        lambda evidence: evidence.update(order="eJwDAAAAAAE="),  # of no records
+        lambda evidence: evidence.update(recomputed=1),
+        lambda evidence: evidence.update(withdrawn=[[2, 1]]),
+        lambda evidence: evidence.update(withdrawn=3),
+        lambda evidence: evidence.clear(),
+    ],
+)
+def test_damaged_orders_are_refused(tmp_path, change):
+    belief = Belief(CHAIN, evidence=True)
+    for z in (0, 1, 0):
+        belief.update({"X": 0}, {"Z": z, "Y": z})
+    data = belief.as_dict()
+    change(data["evidence"])
+    (tmp_path / "belief.json").write_text(json.dumps(data))
+    with raises_code("damaged-file"):
+        Belief.load(tmp_path / "belief.json", CHAIN)
 
 
 def test_loading_100_000_records_takes_seconds(tmp_path):
@@ -90,6 +125,25 @@ def test_records_that_need_too_large_tables_change_nothing(monkeypatch, method):
     assert belief.evidence().records == 1
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_intervention_sets_beyond_those_of_arms_count_from_the_start(seed):
+    """Figures do not depend on which set came first, nor on sets whose records were retracted."""
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng)
+    records = random_records(problem, rng, 40)
+    belief, other = Belief(problem, evidence=True), Belief(problem, evidence=True)
+    for record in records:
+        belief.learn(record)
+        belief.evidence()
+        other.learn(record)
+    settings = {name: problem.domains[name][0] for name in problem.manipulable}
+    extra = problem.record(settings, {})
+    other.learn(extra)
+    other.evidence()
+    other.retract(extra)
+    assert evidence_of(belief) == evidence_of(other)
+
+
 def test_a_retraction_that_posterior_or_monitor_refuses_changes_neither():
     belief, other = Belief(CHAIN, evidence=True), CHAIN.record({}, {"X": 1, "Y": 1, "Z": 0})
     record = CHAIN.record({}, {"X": 0, "Y": 1, "Z": 0})
@@ -108,3 +162,10 @@ def test_a_retraction_that_posterior_or_monitor_refuses_changes_neither():
     with raises_code("not-learned"):
         belief.retract(other)
     assert json.dumps(belief.as_dict()) == before
+
+
+def test_a_monitor_without_records_has_an_empty_order():
+    belief = Belief(CHAIN, evidence=True)
+    again = Belief.from_dict(json.loads(json.dumps(belief.as_dict())), CHAIN)
+    assert evidence_of(again) == evidence_of(belief)
+    assert len(Monitor(CHAIN).arrivals) == 0

@@ -2,7 +2,6 @@
 
 import json
 from functools import reduce
-from math import inf, nan
 from operator import getitem
 
 import numpy as np
@@ -56,18 +55,9 @@ DAMAGES = {
     "records/0/count": [0, 2, 10**8 - 20, 10**9 + 1, 10**30],
     "records/0/values": [None, {"X": "7", "Y": "0", "Z": "0"}],
     "evidence": [None],
-    "evidence/strict/steps": [[[1]]],
-    "evidence/mixed/largest": [{}],
-    "evidence/mixed/largest/Z -> X": [10**30, inf, -1, 0],
-    "evidence/mixed/steps": [
-        [[1, inf]],
-        [[1, nan]],
-        [[1, 10**400]],
-        [[41, 0.1]],
-        [[0, 0.1]],
-        [[2, 0.1], [1, 0.2]],
-        [[1, 0.2], [2, 0.1]],
-    ],
+    "evidence/order": [3, "", "AAAA", "no base64"],
+    "evidence/recomputed": [None, 1],
+    "evidence/withdrawn": [None, 7, [[0.05]], [[2, 1]], [["x", 1]]],
 }
 """Damaged values of a belief with evidence, by path; None: the key is missing."""
 

@@ -213,7 +213,7 @@ QUERIES = {
     ),
     "evidence of new records": (
         "dowise.belief.monitor.Monitor",
-        "learn",
+        "catch_up",
         lambda e, _: e.status(evidence=True),
     ),
     "rounds": (

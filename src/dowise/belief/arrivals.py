@@ -156,17 +156,17 @@ class Arrivals:
         DowiseError
             If there is none.
         """
-        slot = self._slots.get(self._whole_key(record))
-        if slot is None:
-            raise DowiseError(
-                f"{record!r} can't be retracted: it was not learned", code="not-learned"
-            )
+        self.check_has(record)
+        slot = self._slots[self._whole_key(record)]
         positions = np.flatnonzero(np.frombuffer(self._order, dtype=np.int32) == slot)
         self._delete(int(positions[-1]))
 
-    def has(self, record: Record) -> bool:
-        """Return True if a record that is equal to this one was appended."""
-        return self._whole_key(record) in self._slots
+    def check_has(self, record: Record) -> None:
+        """Raise `DowiseError` if no record that is equal to this one was appended."""
+        if self._whole_key(record) not in self._slots:
+            raise DowiseError(
+                f"{record!r} can't be retracted: it was not learned", code="not-learned"
+            )
 
     # -- order of events ---------------------------------------------------------------------------
 
@@ -204,6 +204,15 @@ class Arrivals:
         return bisect_left(self._places, place)
 
     # -- reading -----------------------------------------------------------------------------------
+
+    def sets(self) -> Iterator[int]:
+        """Yield the variables that were set, as bits, of all distinct pieces."""
+        return (key[0] for key in self._slots)
+
+    def record_number(self, position: int) -> int:
+        """Return the number, counted from 1, of the record that a position belongs to."""
+        pieces = self.arrays(0, position + 1)
+        return max(int((~pieces.continues[pieces.order]).sum()), 1)
 
     def mark_read(self) -> None:
         """Declare that all pieces have been read: `changed_from` is their number."""

@@ -24,7 +24,7 @@ from dowise._core.rng import Random, draw_key, generator
 from dowise._core.types import FloatArray
 from dowise._core.validation import check_flag, check_fraction
 from dowise.belief.evidence import Evidence
-from dowise.belief.monitor import KeptRecords, Monitor
+from dowise.belief.monitor import Monitor
 from dowise.belief.pooling import CommonRow
 from dowise.belief.posterior import Posterior
 from dowise.errors import DowiseError, DowiseWarning, type_name
@@ -132,8 +132,9 @@ class Belief:
         """Learn from one outcome of an intervention on manipulable variables.
 
         A family (a variable and its parents) counts only if all its values are known. This is valid
-        as long as, given the parents, its completeness does not depend on the value of the child:
-        values may be missing more often for some values of the parents, but not of the child.
+        as long as, given the parents, its completeness does not depend on the value of the child: a
+        variable may be missing because of the arm, the context or earlier variables, never because
+        of how a later one turned out.
 
         Parameters
         ----------
@@ -216,10 +217,11 @@ class Belief:
         {'X': 2, 'Y': 2, 'Z': 2}
         """
         check_same_problem(records, self.problem)
-        prepared = None if self.monitor is None else self.monitor.prepare(records)
+        if self.monitor is not None:
+            self.monitor.prepare(records)
         self.posterior.learn_many(records)
         if self.monitor is not None:
-            self.monitor.learn_many(records, prepared)
+            self.monitor.learn_many(records)
 
     def learn(self, record: Record) -> None:
         """Learn from a record (`problem.record`), like `update`.
@@ -408,21 +410,22 @@ class Belief:
         """Return the evidence of the records against the graph: edges that it may lack.
 
         The alarm is raised by the first record after which the mean e-value over all these edges is
-        1/alpha or more. For a correct graph the probability of an alarm is then about alpha at
-        most, however often it is checked. This is shown by simulation, or with `strict` by proof;
-        then an alarm needs more records. See docs/evidence.md.
+        1/alpha or more. If the graph is right, the probability that this ever happens is at most
+        alpha, in every world on the graph, however arms are chosen and however often one looks. A
+        variable may be missing because of the arm, the context or earlier variables, never because
+        of how a later one turned out. See docs/evidence.md.
 
         Parameters
         ----------
         alpha : float, default 0.05
             Level of the alarm.
         strict : bool, default False
-            Use the e-value whose level is proven.
+            Changes nothing, as the level is proven in any case; it will be removed.
 
         Returns
         -------
         Evidence
-            Bayes factors and e-values of these edges, and the alarm, if any.
+            E-values of these edges, and the alarm, if any.
 
         Raises
         ------
@@ -435,7 +438,7 @@ class Belief:
         >>> belief = Belief(load_problem("task1"), evidence=True)
         >>> belief.update("do(X=1)", {"Z": 0, "Y": 1})
         >>> print(belief.evidence())
-        No alarm at level 0.05 in 1 record. They do not contradict the graph.
+        No alarm at level 0.05 in 1 record, and no hint of a missing edge.
         """
         if self.monitor is None:
             raise DowiseError(
@@ -443,7 +446,8 @@ class Belief:
                 "Belief(problem, evidence=True) and learn the records again",
                 code="missing-records",
             )
-        return self.monitor.evidence(alpha, strict)
+        check_flag("strict", strict)
+        return self.monitor.evidence(alpha)
 
     def alike(self) -> dict[str, CommonRow]:
         """Return how much the rows of each table look alike, with `prior="pooled"`.
@@ -917,9 +921,8 @@ class Belief:
         """
         belief = cls(problem, posterior=Posterior.from_dict(data, problem))
         if "records" in data:
-            records = KeptRecords.from_json(data["records"], problem)
-            records.check_counted_by(belief.posterior)
-            belief.monitor = Monitor.from_json(data, records)
+            belief.monitor = Monitor.from_json(data, problem)
+            belief.monitor.check_counted_by(belief.posterior)
         elif "evidence" in data:
             raise DowiseError(
                 "the belief is damaged: it has evidence without records", code="damaged-file"

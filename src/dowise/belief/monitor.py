@@ -1,300 +1,106 @@
-"""Monitor of the evidence against the graph, updated record by record.
+"""Monitor of the evidence against the graph: an e-process for each edge that it lacks.
 
-For each edge that the graph lacks there are three logarithms (docs/evidence.md):
-
-- the *Bayes factor*, Dirichlet(1) rows with the edge against such rows without it, for ranking;
-- the *e-value*, in which each table's evidence is averaged over several concentrations, on both
-  sides. If all values are about as likely, a larger table, which has learned less about each row
-  and stays nearer to even odds, predicts better, so plain Bayes factors alarm far too often;
-- the *strict* e-value, which divides by the largest likelihood under the graph instead: universal
-  inference (Wasserman, Ramdas & Balakrishnan 2020).
-
-The alarm depends on the mean over all alternatives after every record. The history of new largest
-means gives the time of the first crossing for every level.
+The e-values depend on the order of records. The monitor keeps their sequence (`Arrivals`) and bets
+when it is asked, from the first record that it has not seen. After a correction it bets on all
+records again, so that its figures are those of a new monitor, to the last bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
 from functools import lru_cache
-from math import isfinite, log
 from typing import Any, Self
 
 import numpy as np
 
 from dowise._core.kernels import lazy_kernels
-from dowise._core.types import FloatArray, IntArray
+from dowise._core.types import IntArray
 from dowise._core.validation import check_flag, check_fraction
+from dowise.belief.arrivals import ALL, Arrivals
 from dowise.belief.evidence import Evidence
 from dowise.belief.posterior import Posterior
 from dowise.errors import DowiseError
-from dowise.graph.adjacency import bits
-from dowise.model.missing_edges import Contrasts, alternatives_of
+from dowise.graph.adjacency import bits, mask_of
+from dowise.model.missing_edges import Contrasts, table_axes
 from dowise.problem import Intervention, Problem, Record
 from dowise.problem.domains import MISSING
-from dowise.problem.record import RecordBatch, equal_columns, past_record
+from dowise.problem.record import RecordBatch, past_record
 
-MAX_COUNT = 10**8
-"""Maximum number of records in a file: the evidence of more may not fit into 64 bits."""
-
-
-@dataclass
-class KeptRecords:
-    """Records with their counts, in the order in which each was first seen."""
-
-    problem: Problem
-    counts: dict[tuple[int, bytes], int] = field(default_factory=dict)
-    """Count by (bit set of the variables that were set, bytes of the codes)."""
-
-    def add(self, cut: int, codes: IntArray, times: int = 1) -> None:
-        """Add a record `times` times."""
-        key = cut, codes.tobytes()
-        self.counts[key] = self.counts.get(key, 0) + times
-
-    def add_many(self, batch: RecordBatch, sets: list[int], place: IntArray) -> None:
-        """Add all records of a batch; `batch.by_set()` returned `sets` and `place`."""
-        first, group = equal_columns([place, *batch.codes])
-        counts = np.bincount(group)
-        for i in np.argsort(first):
-            self.add(sets[place[first[i]]], batch.codes[:, first[i]], int(counts[i]))
-
-    def remove(self, record: Record, cut: int) -> None:
-        """Remove a record. Raises `DowiseError` if there is no such record."""
-        self.check_has(record, cut)
-        key = cut, record.codes.tobytes()
-        self.counts[key] -= 1
-        if not self.counts[key]:
-            del self.counts[key]
-
-    def check_has(self, record: Record, cut: int) -> None:
-        """Raise `DowiseError` if there is no such record."""
-        if (cut, record.codes.tobytes()) not in self.counts:
-            raise DowiseError(
-                f"{record!r} can't be retracted: it was not learned", code="not-learned"
-            )
-
-    def __len__(self) -> int:
-        """Return the number of records, equal ones included."""
-        return sum(self.counts.values())
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return type(self)(self.problem, dict(self.counts))
-
-    def batch(self, problem: Problem | None = None) -> RecordBatch:
-        """Return all records, equal ones next to each other.
-
-        They may be records of another `problem` with the same variables and values.
-        """
-        codes, cuts, times = self.distinct()
-        return self._batch(problem or self.problem, codes, cuts, times)
-
-    def distinct(self) -> tuple[IntArray, list[int], IntArray]:
-        """Return (codes, cuts, times): times[i] records with codes[:, i] that set cuts[i]."""
-        codes = np.empty((len(self.problem.graph), len(self.counts)), dtype=np.int64)
-        for i, (_, raw) in enumerate(self.counts):
-            codes[:, i] = np.frombuffer(raw, dtype=np.int64)
-        times = np.array(list(self.counts.values()), dtype=np.int64)
-        return codes, [cut for cut, _ in self.counts], times
-
-    def by_bits(self) -> Iterator[tuple[int, RecordBatch]]:
-        """Yield (times, batch): all records are the batches, each repeated `times` times."""
-        codes, cuts, times = self.distinct()
-        for b in range(int(times.max(initial=0)).bit_length()):
-            yield 1 << b, self._batch(self.problem, codes, cuts, times >> b & 1)
-
-    def _batch(
-        self, problem: Problem, codes: IntArray, cuts: list[int], times: IntArray
-    ) -> RecordBatch:
-        was_set = np.zeros(codes.shape, dtype=bool)
-        for i, cut in enumerate(cuts):
-            was_set[list(bits(cut)), i] = True
-        return RecordBatch(
-            problem, np.repeat(codes, times, axis=1), np.repeat(was_set, times, axis=1)
-        )
-
-    # -- JSON --------------------------------------------------------------------------------------
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return names of the variables set, labels of the values, and the count of each record."""
-        data = []
-        for (cut, raw), count in self.counts.items():
-            codes = np.frombuffer(raw, dtype=np.int64).tolist()
-            pairs = zip(self.problem.domains.items(), codes, strict=True)
-            values = {name: domain[code] for (name, domain), code in pairs if code != MISSING}
-            names = self.problem.graph.names(cut)
-            data.append({"set": sorted(names), "values": values, "count": count})
-        return data
-
-    @classmethod
-    def from_json(cls, data: Any, problem: Problem) -> Self:
-        """Inverse of `to_json`."""
-        records = cls(problem)
-        for entry in data if isinstance(data, list) else [data]:
-            try:
-                values, names = dict(entry["values"]), list(entry["set"])
-                arm = {name: values[name] for name in names}
-                count = entry["count"]
-            except (TypeError, KeyError, ValueError):
-                raise DowiseError(
-                    f"the belief is damaged: not a record: {str(entry)[:80]}", code="damaged-file"
-                ) from None
-            if type(count) is not int or not 1 <= count <= MAX_COUNT:
-                raise DowiseError(
-                    f"the belief is damaged: a record was seen {count!r:.30} times",
-                    code="damaged-file",
-                )
-            try:
-                record = past_record(problem, arm, values)
-            except DowiseError as error:
-                raise DowiseError(
-                    f"the belief is damaged: a record does not fit: {error}", code="damaged-file"
-                ) from None
-            records.add(problem.graph.mask(names), record.codes, count)
-        if len(records) > MAX_COUNT:
-            raise DowiseError(
-                f"the belief is damaged: it has {len(records):.1e} records", code="damaged-file"
-            )
-        return records
-
-    def check_counted_by(self, posterior: Posterior) -> None:
-        """Raise `DowiseError` unless these records are those that a posterior has counted."""
-        counts, unused = np.zeros_like(posterior.counts), np.zeros_like(posterior.unused)
-        for times, batch in self.by_bits():
-            fresh = Posterior(self.problem)
-            fresh.learn_many(batch)
-            counts += times * fresh.counts
-            unused += times * fresh.unused
-        if (counts != posterior.counts).any() or (unused != posterior.unused).any():
-            raise DowiseError(
-                "the belief is damaged: its counts are not those of its records",
-                code="damaged-file",
-            )
-
-
-Steps = list[tuple[int, float]]
-"""(number of a record, logarithm of the mean e-value after it), for each new largest mean."""
-
-SetIndex = tuple[list[int], IntArray]
-"""Bit sets of variables that records set, and the index of each record's set."""
-
+MAX_RECORDS = 10**8
+"""Maximum number of records in a file."""
 MIN_ALPHA = 1e-12  # smallest level of an alarm
-MAX_LOG = -log(MIN_ALPHA)  # larger means are not recorded
-KINDS = ("mixed", "strict")
+DEFAULT_ALPHA = 0.05
+BLOCK = 2**16  # pieces that are read together
 
 _kernels = lazy_kernels("dowise.belief.monitor_kernels")
 _contrasts = lru_cache(maxsize=16)(Contrasts)
 
 
-class _RecordBuffer:
-    """Arrays of a single record, in the shapes that kernels expect for many."""
-
-    def __init__(self, variables: int) -> None:
-        self.codes = np.empty((variables, 1), dtype=np.int64)
-        self.place = np.empty(1, dtype=np.int64)
-        self.path = np.empty((len(KINDS), 1))
-
-
 class Monitor:
-    """Records that a belief has learned, and their evidence about edges that the graph lacks."""
+    """Records in their order of arrival, and their evidence about edges that the graph lacks.
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    problem : Problem
+        Problem whose graph is judged.
+    judged_from : int, optional
+        Place of the first piece that counts (`Arrivals.position`). Pieces before it only train the
+        stakes, because the graph was chosen with their help.
+    """
+
+    def __init__(self, problem: Problem, judged_from: int | None = None) -> None:
         self.problem = problem
-        self.records = KeptRecords(problem)
-        self.arrived = 0
-        """Number of records."""
+        self.arrivals = Arrivals(problem)
+        self.judged_from = judged_from
         self.recomputed = False
-        """True if a record was retracted, so that the order of arrival is lost."""
-        self.steps: tuple[Steps, Steps] = [], []
-        """History of the largest mean e-value, the mixed and the strict one."""
-        mask = problem.graph.mask
+        """True if the records are from a file that does not have their order."""
+        self._since: dict[float, int] = {DEFAULT_ALPHA: 0}  # record of the alarm at each level
+        self._named: dict[float, Any] = {}
+        self._withdrawn: dict[float, int] = {}
         self._cuts: dict[Intervention, int] = {}
-        self._buffer = _RecordBuffer(len(problem.graph))
-        sets = dict.fromkeys([0, *(mask(names) for names in problem.intervention_sets)])
-        self._reset(_contrasts(problem, tuple(sets)))
+        self._arm_sets = {problem.graph.mask(names) for names in problem.intervention_sets}
+        self._set_contrasts(())
 
-    def _reset(self, contrasts: Contrasts) -> None:
-        self._contrasts, layout = contrasts, contrasts.layout
-        tables, many = len(layout.families), len(contrasts.alternatives)
-        self._tables = _kernels.TableIndex(
-            contrasts.owners, layout.starts, *contrasts.axes, layout.sizes
-        )
-        self._counts = _kernels.EvidenceCounts(
-            np.zeros(layout.entries, dtype=np.int64),
-            np.zeros((tables, len(_kernels.LEVELS)), dtype=np.int64),
-            np.zeros(tables, dtype=np.int64),
-            np.zeros((1 + len(KINDS), many), dtype=np.int64),
-            np.zeros((len(KINDS), many), dtype=np.int64),
-            np.zeros(many, dtype=np.int64),
-        )
+    def _set_contrasts(self, more: Iterable[int]) -> None:
+        """Lay out the tables under all intervention sets; raise if they are too large.
+
+        `more` are those that no arm has. They are sorted, so that sums over tables do not depend on
+        which of them came first.
+        """
+        self._contrasts = _contrasts(self.problem, tuple(sorted(self._arm_sets.union(more))))
+        self._seen = 0
+        """Number of pieces that were bet on."""
+        self._bets: Any = None
 
     # -- learning ----------------------------------------------------------------------------------
 
-    def prepare(self, records: Record | RecordBatch) -> SetIndex | None:
-        """Add the tables of the records' intervention sets; raises if they are too large.
-
-        Returns the index of sets, for `learn_many`.
-        """
+    def prepare(self, records: Record | RecordBatch) -> None:
+        """Add the tables of the records' intervention sets; raise if they are too large."""
         if isinstance(records, Record):
-            self._add_sets([self._cut(records.arm)])
-            return None
-        if not len(records):
-            return None
-        sets, place = records.by_set()
-        self._add_sets(sets)
-        return sets, place
+            sets = [self._cut(records.arm)]
+        else:
+            sets = records.by_set()[0] if len(records) else []
+        if not self._contrasts.places.keys() >= {*sets}:
+            self._set_contrasts([*self._contrasts.sets, *sets])
 
     def learn(self, record: Record) -> None:
-        """Learn a record."""
-        cut, buffer = self._cut(record.arm), self._buffer
-        self._add_sets([cut])
-        buffer.codes[:, 0], buffer.place[0] = record.codes, self._contrasts.places[cut]
-        self._run(buffer.codes, buffer.place, buffer.path)
-        self.arrived += 1
-        for steps, (mean,) in zip(self.steps, buffer.path.tolist(), strict=True):
-            top = steps[-1][1] if steps else 0.0
-            if top < mean and top < MAX_LOG:
-                steps.append((self.arrived, mean))
-        self.records.add(cut, record.codes)
+        """Add a record; it is bet on when the evidence is asked for."""
+        self.arrivals.append(record)
 
-    def learn_many(self, batch: RecordBatch, prepared: SetIndex | None = None) -> None:
-        """Learn many records, with the same result as one by one."""
-        prepared = prepared or self.prepare(batch)
-        if prepared is not None:
-            sets, place = prepared
-            places = np.array([self._contrasts.places[cut] for cut in sets])
-            path = np.empty((len(KINDS), len(batch)))
-            self._run(np.require(batch.codes, requirements=["C", "W"]), places[place], path)
-            for steps, means in zip(self.steps, path, strict=True):
-                top = steps[-1][1] if steps else 0.0
-                heights = np.maximum.accumulate(np.concatenate([[top], means]))
-                rises = np.flatnonzero((np.diff(heights) > 0) & (heights[:-1] < MAX_LOG))
-                steps += [(self.arrived + int(i) + 1, float(heights[i + 1])) for i in rises]
-            self.arrived += len(batch)
-            self.records.add_many(batch, sets, place)
+    def learn_many(self, batch: RecordBatch) -> None:
+        """Add many records."""
+        self.arrivals.extend(batch)
 
     def check_learned(self, record: Record) -> None:
         """Raise `DowiseError` if this record was not learned."""
-        self.records.check_has(record, self._cut(record.arm))
+        self.arrivals.check_has(record)
 
     def retract(self, record: Record) -> None:
-        """Undo `learn`, and forget the history of the evidence."""
-        cut = self._cut(record.arm)
-        self.records.remove(record, cut)
-        under = self._contrasts.tables[self._contrasts.places[cut]]
-        _kernels.watch_record(self._counts, self._tables, under, record.codes.copy(), -1)
-        self.arrived -= 1
-        self.mark_recomputed()
-
-    def mark_recomputed(self) -> None:
-        """Forget the history of the evidence, because the order of arrival is not known."""
-        self.recomputed = True
-        self._counts.largest[...] = np.maximum(self._counts.totals[1:], 0)
-        logs = self._counts.totals[1:] / _kernels.NAT
-        for steps, now in zip(self.steps, logs, strict=True):
-            mean = _log_mean(now)
-            steps[:] = [(self.arrived, mean)] if mean > 0 else []
+        """Remove a record; an alarm that was raised before is noted."""
+        self.catch_up()
+        self.arrivals.remove(record)
 
     def _cut(self, arm: Intervention) -> int:
         cut = self._cuts.get(arm)
@@ -302,53 +108,156 @@ class Monitor:
             cut = self._cuts[arm] = self.problem.graph.mask(arm)
         return cut
 
-    def _add_sets(self, sets: Iterable[int]) -> None:
-        """Add the tables of intervention sets that no arm has, and recount all records."""
-        new = [cut for cut in sets if cut not in self._contrasts.places]
-        if new:
-            largest = self._counts.largest
-            self._reset(_contrasts(self.problem, (*self._contrasts.sets, *new)))
-            self._recount()
-            self._counts.largest[...] = largest
+    # -- betting -----------------------------------------------------------------------------------
 
-    def _recount(self) -> None:
-        """Compute the evidence of the kept records from scratch, after a reset."""
-        codes, cuts, times = self.records.distinct()
-        place = np.array([self._contrasts.places[cut] for cut in cuts], dtype=np.int64)
-        _kernels.recount(self._counts, self._tables, self._contrasts, codes, place, times)
+    def catch_up(self) -> None:
+        """Bet on all pieces that have arrived, from the first one if an earlier one has changed."""
+        arrivals, before = self.arrivals, {**self._since}
+        corrected = arrivals.changed_from
+        if corrected < self._seen:
+            self._bets = None
+        if self._contrasts.places.keys() != (sets := self._arm_sets.union(arrivals.sets())):
+            self._set_contrasts(sets)
+        if self._bets is None:
+            self._begin()
+        judged = 0 if self.judged_from is None else arrivals.position(self.judged_from)
+        if self._seen < judged:
+            self._watch(judged, is_judged=False)
+        if self._seen == judged > 0:
+            self._restart()
+        self._watch(len(arrivals), is_judged=True)
+        arrivals.mark_read()
+        for alpha, since in self._since.items():
+            if since:
+                self._withdrawn.pop(alpha, None)
+            elif before.get(alpha):
+                self._withdrawn[alpha] = arrivals.record_number(corrected)
 
-    def _run(self, codes: IntArray, place: IntArray, path: FloatArray) -> None:
-        _kernels.watch_many(self._counts, self._tables, self._contrasts.tables, codes, place, path)
+    def _begin(self) -> None:
+        """Forget all bets."""
+        contrasts = self._contrasts
+        strata, cells, features = (layout.entries for layout in contrasts.layouts)
+        many, owners = len(contrasts.alternatives), contrasts.owners
+        self._bets = _kernels.Bets(
+            np.zeros((strata, _kernels.STICK_COLUMNS)),
+            np.zeros((strata, 2)),
+            np.zeros(strata, dtype=bool),
+            np.zeros((cells, 2)),
+            np.zeros((features, 5)),
+            np.zeros(int(contrasts.mixtures[-1]), dtype=np.int32),
+            np.zeros((len(owners), int(contrasts.sizes.max(initial=2)) - 1, 2)),
+            np.zeros((many, 2)),
+            np.zeros(many, dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+        )
+        tables = (
+            _kernels.Tables(layout.starts, *table_axes(layout)) for layout in contrasts.layouts
+        )
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(contrasts.shares)
+        self._plan = _kernels.Plan(
+            *tables,
+            contrasts.tables,
+            contrasts.first,
+            contrasts.sizes,
+            owners,
+            contrasts.variables,
+            contrasts.later,
+            contrasts.feature_rows,
+            contrasts.mixtures,
+            np.minimum(0.1, 0.5 / np.maximum(contrasts.rows * (contrasts.sizes - 1), 1)),
+            log_shares,
+        )
+        self._of_alternative = np.searchsorted(owners, np.arange(many + 1))
+        self._seen = 0
+        self._since = dict.fromkeys(self._since, 0)
+        self._named = {alpha: np.zeros(many, dtype=bool) for alpha in self._since}
+
+    def _restart(self) -> None:
+        """Count from here on; what was learned about rates and shifts stays."""
+        bets, k = self._bets, _kernels
+        bets.sticks[:, k.TRAINED_ONE] += bets.sticks[:, k.ONE]
+        bets.sticks[:, k.TRAINED_ZERO] += bets.sticks[:, k.ZERO]
+        bets.sticks[:, [k.ONE, k.ZERO, k.BASE]] = 0
+        bets.sticks[:, k.BETTORS :] = 0
+        for array in (bets.solved, bets.is_stale, bets.totals, bets.scored):
+            array[...] = 0
+
+    def _watch(self, stop: int, is_judged: bool) -> None:
+        """Bet on the pieces up to a position."""
+        levels = [*self._since]
+        alarms = _kernels.Alarms(
+            -np.log(levels) if is_judged else np.full(len(levels), np.inf),
+            np.array([self._since[alpha] for alpha in levels], dtype=np.int64),
+            np.array([self._named[alpha] for alpha in levels]),
+        )
+        while self._seen < stop:
+            end = min(self._seen + BLOCK, stop)
+            _kernels.watch_many(
+                self._bets,
+                self._plan,
+                self._of_alternative,
+                alarms,
+                self._pieces(self._seen, end),
+                _kernels.SCALE,
+                _kernels.DAMP,
+            )
+            self._seen = end
+        self._since = dict(zip(levels, alarms.since.tolist(), strict=True))
+        self._named = dict(zip(levels, alarms.is_named, strict=True))
+
+    def _pieces(self, start: int, stop: int) -> Any:
+        """Return pieces for kernels."""
+        pieces = self.arrivals.arrays(start, stop)
+        told = np.ones(pieces.codes.shape, dtype=bool)
+        earlier = np.zeros(pieces.codes.shape, dtype=bool)
+        context = mask_of(self.problem.context_positions.tolist())
+        for d, (cut, mask) in enumerate(zip(pieces.cuts, pieces.told, strict=True)):
+            if mask != ALL:
+                for v in range(len(told)):
+                    told[v, d] = mask >> v & 1
+                    earlier[v, d] = not (mask | cut | context) >> v & 1
+        earlier &= pieces.codes != MISSING
+        places = np.array([self._contrasts.places[cut] for cut in pieces.cuts], dtype=np.int64)
+        return _kernels.Pieces(
+            np.ascontiguousarray(pieces.codes),
+            places,
+            told,
+            earlier,
+            earlier.any(axis=0),
+            pieces.continues,
+            pieces.order,
+        )
 
     # -- queries -----------------------------------------------------------------------------------
 
-    def evidence(self, alpha: float = 0.05, strict: bool = False) -> Evidence:
+    def evidence(self, alpha: float = DEFAULT_ALPHA) -> Evidence:
         """Return the evidence of all records, with the alarm at this level."""
-        alpha, kind = check_fraction("alpha", alpha), int(check_flag("strict", strict))
+        alpha = check_fraction("alpha", alpha)
         if alpha < MIN_ALPHA:
             raise DowiseError(
                 f"alpha={alpha!r} must be at least {MIN_ALPHA:g}", code="invalid-number"
             )
-        threshold = -log(alpha)
-        logs, largest = (
-            self._counts.totals / _kernels.NAT,
-            self._counts.largest[kind] / _kernels.NAT,
-        )
-        since = next((number for number, top in self.steps[kind] if top >= threshold), None)
-        alarmed = largest - log(max(len(largest), 1)) >= threshold
-        if since is not None:
-            alarmed[largest.argmax()] = True
+        if alpha not in self._since:
+            self._since[alpha] = 0
+            self._bets = None
+        self.catch_up()
+        contrasts = self._contrasts
+        logs = np.zeros(len(contrasts.alternatives))
+        _kernels.solve_all(self._bets, self._plan, self._of_alternative, logs)
+        with np.errstate(divide="ignore"):
+            needed = 1 / (alpha * contrasts.shares)
         return Evidence(
             problem=self.problem,
-            edges=tuple(alternative.edge for alternative in self._contrasts.alternatives),
-            log_bayes_factors=logs[0],
-            log_e_values=logs[1 + kind],
-            alarmed=alarmed if since is not None else np.zeros(len(largest), dtype=bool),
-            scored=self._counts.scored.copy(),
-            records=self.arrived,
-            since=since,
+            edges=tuple(alternative.edge for alternative in contrasts.alternatives),
+            log_e_values=logs,
+            needed=needed,
+            alarmed=self._named[alpha].copy(),
+            scored=self._bets.scored.copy(),
+            records=self.arrivals.records,
+            since=self._since[alpha] or None,
             alpha=alpha,
-            strict=bool(kind),
+            withdrawn=self._withdrawn.get(alpha),
             recomputed=self.recomputed,
         )
 
@@ -358,80 +267,124 @@ class Monitor:
         """Return an independent copy."""
         copied = object.__new__(type(self))
         copied.__dict__ |= self.__dict__
-        copied._counts = type(self._counts)(*(array.copy() for array in self._counts))
-        copied.records, copied._buffer = self.records.copy(), _RecordBuffer(len(self.problem.graph))
-        copied.steps = [*self.steps[0]], [*self.steps[1]]
+        copied.arrivals = self.arrivals.copy()
+        if self._bets is not None:
+            copied._bets = type(self._bets)(*(array.copy() for array in self._bets))
+        copied._since, copied._withdrawn = {**self._since}, {**self._withdrawn}
+        copied._named = {alpha: named.copy() for alpha, named in self._named.items()}
         return copied
 
     def to_json(self) -> dict[str, Any]:
-        """Return records and history, to be merged with the data of the posterior."""
-        texts = [alternative.text for alternative in self._contrasts.alternatives]
-        kinds = {
-            kind: {
-                "steps": [list(step) for step in steps],
-                "largest": dict(zip(texts, top, strict=True)),
-            }
-            for kind, steps, top in zip(
-                KINDS, self.steps, self._counts.largest.tolist(), strict=True
-            )
+        """Return the records and their order, to be merged with the data of the posterior."""
+        self.catch_up()
+        pieces, graph = self.arrivals.arrays(), self.problem.graph
+        first = np.full(len(pieces.cuts), len(pieces.order))
+        np.minimum.at(first, pieces.order, np.arange(len(pieces.order)))
+        rank = np.argsort(np.argsort(first))  # distinct records by their first occurrence
+        counts = np.bincount(pieces.order, minlength=len(pieces.cuts)).tolist()
+        records = []
+        for d in np.argsort(first).tolist():
+            pairs = zip(self.problem.domains.items(), pieces.codes[:, d].tolist(), strict=True)
+            values = {name: domain[code] for (name, domain), code in pairs if code != MISSING}
+            names = sorted(graph.names(pieces.cuts[d]))
+            records.append({"set": names, "values": values, "count": counts[d]})
+        order = rank[pieces.order].astype("<i4").tobytes() if len(records) else b""
+        evidence = {
+            "order": b64encode(zlib.compress(order)).decode("ascii"),
+            "recomputed": self.recomputed,
+            "withdrawn": [list(item) for item in self._withdrawn.items()],
         }
-        return {
-            "records": self.records.to_json(),
-            "evidence": {"recomputed": self.recomputed} | kinds,
-        }
+        return {"records": records, "evidence": evidence}
 
     @classmethod
-    def from_records(cls, records: KeptRecords) -> Self:
-        """Return the monitor of records in an unknown order."""
-        monitor = cls(records.problem)
-        monitor._add_sets({cut for cut, _ in records.counts})
-        monitor.records, monitor.arrived = records, len(records)
-        monitor._recount()
-        monitor.mark_recomputed()
-        return monitor
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any], records: KeptRecords) -> Self:
-        """Inverse of `to_json`, given its records."""
-        monitor = cls.from_records(records)
-        texts = [alternative.text for alternative in alternatives_of(records.problem)]
+    def from_json(cls, data: dict[str, Any], problem: Problem) -> Self:
+        """Inverse of `to_json`. Files of earlier versions are read in the order of their list."""
+        monitor = cls(problem)
+        codes, was_set, counts = _parse_records(data["records"], problem)
+        order = np.repeat(np.arange(len(counts)), counts)
         try:
             evidence = data["evidence"]
             monitor.recomputed = check_flag("recomputed", evidence["recomputed"])
-            for i, kind in enumerate(KINDS):
-                monitor.steps[i][:] = _checked_steps(evidence[kind]["steps"], monitor.arrived)
-                largest, totals = monitor._counts.largest[i], monitor._counts.totals[i + 1]
-                largest[:] = [_checked_log(evidence[kind]["largest"][text]) for text in texts]
-                if (largest < np.maximum(totals, 0)).any():
-                    raise ValueError("the largest is not the largest")
-        except (TypeError, KeyError, ValueError, DowiseError):
+            if "order" in evidence:
+                order = _parse_order(evidence["order"], counts)
+                monitor._withdrawn = {
+                    check_fraction("alpha", alpha): int(number)
+                    for alpha, number in evidence["withdrawn"]
+                }
+            else:
+                monitor.recomputed = True
+        except (TypeError, KeyError, ValueError, zlib.error, DowiseError):
             raise DowiseError(
                 "the belief is damaged: its evidence does not fit", code="damaged-file"
             ) from None
+        batch = RecordBatch(problem, codes[:, order], was_set[:, order])
+        monitor.prepare(batch)
+        monitor.learn_many(batch)
         return monitor
 
+    def check_counted_by(self, posterior: Posterior) -> None:
+        """Raise `DowiseError` unless these records are those that a posterior has counted."""
+        pieces = self.arrivals.arrays()
+        times = np.bincount(pieces.order, minlength=len(pieces.cuts))
+        was_set = np.zeros(pieces.codes.shape, dtype=bool)
+        for d, cut in enumerate(pieces.cuts):
+            was_set[list(bits(cut)), d] = True
+        counts, unused = np.zeros_like(posterior.counts), np.zeros_like(posterior.unused)
+        for b in range(int(times.max(initial=0)).bit_length()):
+            rows = np.flatnonzero(times >> b & 1)
+            fresh = Posterior(self.problem)
+            fresh.learn_many(RecordBatch(self.problem, pieces.codes[:, rows], was_set[:, rows]))
+            counts += fresh.counts << b
+            unused += fresh.unused << b
+        if (counts != posterior.counts).any() or (unused != posterior.unused).any():
+            raise DowiseError(
+                "the belief is damaged: its counts are not those of its records",
+                code="damaged-file",
+            )
 
-def _checked_steps(data: Any, arrived: int) -> Steps:
-    """Return steps from JSON data, which must rise, at records that have arrived."""
-    steps, number, height = [], 0, 0.0
-    for n, top in data:
-        if type(n) is not int or type(top) is not float or not isfinite(top):
-            raise ValueError("not a step")
-        if not number < n <= arrived or not height < top:
-            raise ValueError("steps must rise")
-        steps.append((n, top))
-        number, height = n, top
-    return steps
+
+def _parse_records(data: Any, problem: Problem) -> tuple[IntArray, Any, IntArray]:
+    """Return the codes of distinct records, what was set in them, and their counts."""
+    entries = data if isinstance(data, list) else [data]
+    codes = np.empty((len(problem.graph), len(entries)), dtype=np.int64)
+    was_set = np.zeros(codes.shape, dtype=bool)
+    counts = np.zeros(len(entries), dtype=np.int64)
+    for i, entry in enumerate(entries):
+        try:
+            values, names = dict(entry["values"]), list(entry["set"])
+            arm = {name: values[name] for name in names}
+            count = entry["count"]
+        except (TypeError, KeyError, ValueError):
+            raise DowiseError(
+                f"the belief is damaged: not a record: {str(entry)[:80]}", code="damaged-file"
+            ) from None
+        if type(count) is not int or not 1 <= count <= MAX_RECORDS:
+            raise DowiseError(
+                f"the belief is damaged: a record was seen {count!r:.30} times",
+                code="damaged-file",
+            )
+        try:
+            record = past_record(problem, arm, values)
+        except DowiseError as error:
+            raise DowiseError(
+                f"the belief is damaged: a record does not fit: {error}", code="damaged-file"
+            ) from None
+        codes[:, i], was_set[:, i], counts[i] = record.codes, record.fixed != MISSING, count
+    if counts.sum() > MAX_RECORDS:
+        raise DowiseError(
+            f"the belief is damaged: it has {counts.sum():.1e} records", code="damaged-file"
+        )
+    return codes, was_set, counts
 
 
-def _checked_log(data: Any) -> int:
-    if type(data) is not int or not 0 <= data < 2**62:
-        raise ValueError("not a logarithm in 2⁻³⁶ nats")
-    return data
-
-
-def _log_mean(logs: FloatArray) -> float:
-    if not len(logs):
-        return 0.0
-    top = float(logs.max())
-    return top + log(float(np.exp(logs - top).mean()))
+def _parse_order(data: Any, counts: IntArray) -> IntArray:
+    """Return the index of each record among the distinct ones."""
+    size = 4 * int(counts.sum())
+    decompressor = zlib.decompressobj()
+    content = decompressor.decompress(b64decode(data, validate=True), size + 1)
+    if len(content) != size or not decompressor.eof:
+        raise ValueError("the order is not that of so many records")
+    order = np.frombuffer(content, dtype="<i4").astype(np.int64)
+    if size and (order.min() < 0 or (np.bincount(order, minlength=len(counts)) != counts).any()):
+        raise ValueError("the order is not that of these records")
+    return order

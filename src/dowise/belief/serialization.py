@@ -23,17 +23,17 @@ arm needs the factor). A table with pooled rows has "pooled": true; its "prior" 
 rows. If edges are doubtful, there are "edges", with their priors, and "tables" in
 place of "factors": for each variable a list with a table for each set of edges that changes it.
 
-A belief that keeps its records (`Belief(problem, evidence=True)`) also has the records, each with
-its count, and the history of the evidence against the graph (logarithms; "largest" in 2⁻³⁶ nats):
+A belief that keeps its records (`Belief(problem, evidence=True)`) also has the distinct records,
+each with its count, and their order of arrival: the index of each record in that list, as 32-bit
+integers (little-endian), compressed and in base64. The evidence against the graph is computed again
+from them. `withdrawn` lists levels whose alarm was withdrawn, with the number of the record whose
+correction did that:
 
       "records": [{"set": ["X"], "values": {"X": "1", "Y": "0", "Z": "1"}, "count": 3}, …],
-      "evidence": {
-        "recomputed": false,
-        "mixed": {"steps": [[17, 0.31], …], "largest": {"X <-> Y": 23141, …}},
-        "strict": …
-      }
+      "evidence": {"order": "eJxjYGBg…", "recomputed": false, "withdrawn": [[0.05, 41]]}
 
-Numbers are restored to the last bit. Unknown versions and counts that do not fit are errors.
+Numbers are restored to the last bit. Unknown versions and counts that do not fit are errors. Files
+of earlier versions lack the order: their records count in the order of the list ("recomputed").
 Version 3 had no pooled rows, and version 2 no "unused". Version 1 had "counts" in place of
 "factors", the sums of prior and counts: they are read as a prior, so that the records can't be
 retracted.

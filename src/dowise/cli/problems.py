@@ -182,9 +182,7 @@ def bounds(problem: str, as_json: bool, horizon: int, **options: Any) -> None:
     show_default=True,
     help="Probability of a false alarm if the graph is right, over all edges and records.",
 )
-@flag_option(
-    "--strict", "Guarantee that probability by proof instead of simulation; needs more records."
-)
+@flag_option("--strict", "Changes nothing: that probability is proven in any case.")
 @figure_option("--picture", "the graph with the suspected edges")
 def check(
     problem: str, data: Path, as_json: bool, alpha: float, strict: bool, picture: Path | None
@@ -199,7 +197,7 @@ def check(
 
     Examples:
       dowise check task2 records.csv
-      dowise check ward.toml records.parquet --alpha 0.01 --strict
+      dowise check ward.toml records.parquet --alpha 0.01
       dowise check ward.toml records.csv --json --picture ward.svg
     """
     from dowise.belief import Belief
@@ -431,9 +429,9 @@ def _evidence_blocks(
         if rows := evidence.rows():
             yield Heading("Edges that the graph lacks")
             yield Table(
-                ("edge", "it would mean that", "Bayes factor", "evidence for it", "based on"),
+                ("edge", "it would mean that", "e-value", "alarm needs", "based on"),
                 tuple(rows),
-                right=("Bayes factor", "based on"),
+                right=("e-value", "alarm needs", "based on"),
             )
         if silent := int((evidence.scored == 0).sum()):
             yield Paragraph(

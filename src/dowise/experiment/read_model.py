@@ -8,10 +8,12 @@ them. The belief of the policy itself is updated under that lock.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from dowise.belief import Belief
+from dowise.belief.arrivals import PLACES_PER_EVENT
 from dowise.belief.evidence import Evidence
 from dowise.belief.monitor import Monitor
 from dowise.errors import DowiseError
@@ -91,23 +93,31 @@ def log_ratio_of(belief: Belief) -> float | None:
 class MonitorPolicy(BayesianPolicy):
     """Policy that never decides: a `Monitor` follows the records that a belief would learn."""
 
-    def __init__(self, problem: Problem) -> None:
-        super(BayesianPolicy, self).__init__(problem)
-        self.monitor = Monitor(problem)
+    def __init__(self, config: ExperimentConfig, judged_from: int | None) -> None:
+        super(BayesianPolicy, self).__init__(config.problem)
+        self.monitor = Monitor(config.problem, judged_from)
+        self.arrivals = self.monitor.arrivals
 
     def learn(self, record: Record) -> None:
-        """Add a record."""
-        self.monitor.prepare(record)
-        self.monitor.learn(record)
+        """Do nothing: the monitor reads the records from `arrivals`."""
 
     def retract(self, record: Record) -> None:
-        """Remove a record."""
-        self.monitor.check_learned(record)
-        self.monitor.retract(record)
+        """Do nothing."""
 
-    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:  # noqa: ARG002
-        """Add many records."""
-        self.monitor.learn_many(records, self.monitor.prepare(records))
+    def learn_many(self, records: RecordBatch, numbers: Numbers = None) -> None:
+        """Do nothing."""
+
+
+def judged_from(state: ExperimentState) -> int | None:
+    """Return the place of the first piece that counts as evidence against the current graph.
+
+    Earlier records are those from which the graph was chosen by a revision; None if there is none.
+    """
+    event = None
+    for (_, before), (number, config) in pairwise(state.configs):
+        if config.problem.possible != before.problem.possible:
+            event = number
+    return None if event is None else event * PLACES_PER_EVENT
 
 
 class LearnedState(NamedTuple):
@@ -198,7 +208,7 @@ class ReadModel:
         )
         # Evidence depends on the order of the records, so it does not go back.
         self._evidence = Follower(
-            lambda state: self._replay(state, MonitorPolicy(state.config.problem)),
+            lambda state: self._replay(state, MonitorPolicy(state.config, judged_from(state))),
             PolicyReplay.learn,
             goes_back=False,
         )
