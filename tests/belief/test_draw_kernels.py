@@ -1,7 +1,7 @@
-"""Dirichlet draws of rows, by Beta or by gamma variates, in single and in double precision.
+"""Dirichlet draws of rows of whole shapes, by Beta or by gamma variates; others: test_real_rows.
 
-Seeds are fixed. 144 p-values must be above 1e-4: with other seeds this file would raise a false
-alarm in one of 70 runs.
+Seeds are fixed. About 110 p-values must be above 1e-4: with other seeds this file would raise a
+false alarm in one of 90 runs.
 """
 
 import numpy as np
@@ -18,12 +18,10 @@ ROWS = [
     [2, 3],
     [3, 4],
     [9, 30],
-    [0.4, 2],
     [1, 1, 1],
     [2, 3, 4],
     [5, 1, 7],
-    [1.5, 2.5, 30],
-    [0.3, 4, 9],
+    [2, 4, 9],
     [40, 3, 11, 2],
     [2, 2, 2, 2, 9, 1],
 ]
@@ -32,7 +30,7 @@ ROWS = [
 def draw(shapes, seed=0, draws=100_000, block=256):
     out = np.empty((len(shapes), draws), dtype=np.float32)
     key, sizes = draw_key(np.random.default_rng(seed)), np.array([len(shapes)])
-    kernels.draw_entries(key, np.array(shapes, dtype=float), np.array([0]), sizes, block, out)
+    kernels.draw_entries(key, np.array(shapes, dtype=float), np.array([0]), sizes, block, out, None)
     return out.astype(np.float64)
 
 
@@ -59,18 +57,4 @@ def test_rows_that_are_drawn_by_betas():
 
     assert uses_betas(1, 1) and uses_betas(2, 4) and uses_betas(3, 5) and uses_betas(1, 2, 9)
     assert not uses_betas(3, 4) and not uses_betas(1, 2, 3)  # whole and small
-    assert not uses_betas(0.9, 5) and not uses_betas(9, 9, lanes=15)
-
-
-@pytest.mark.parametrize("lanes", [5, 256])
-@pytest.mark.parametrize("shapes", ROWS, ids=str)
-def test_double_precision_draws_equal_single_precision_draws(shapes, lanes):
-    shapes, size = np.array(shapes, dtype=float), len(shapes)
-    key, no_counts = draw_key(np.random.default_rng(1)), np.zeros(size, dtype=np.int64)
-    logs = np.empty((size, lanes + kernels.PADDING), dtype=np.float32)
-    kernels.draw_logs(key, shapes, no_counts, 0, size, 0, lanes, logs)
-    double = np.empty((size, lanes + kernels.PADDING))
-    kernels.normalise(logs, double, 0, lanes)
-    single = np.empty((size, lanes), dtype=np.float32)
-    kernels.draw_entries(key, shapes, np.array([0]), np.array([size]), lanes, single)
-    np.testing.assert_allclose(double[:, :lanes], single, rtol=3e-5, atol=1e-30)
+    assert not uses_betas(9, 9, lanes=15)

@@ -55,8 +55,8 @@ def no_reward_note(records: RecordBatch) -> list[str]:
 
 
 _BLOCK_WORK = 1e8  # multiplications per block: less than a tenth of a second
-_BLOCK_NUMBERS = 2**24  # numbers per block: 64 MB, or twice as much in double precision
-_ROW_WORK, _WHOLE_ROW_WORK = 20, 60  # multiplications that take as long as drawing an entry
+_BLOCK_NUMBERS = 2**24  # numbers per block: 64 MB
+_ROW_WORK = 20  # multiplications that take as long as drawing an entry
 
 
 class Belief:
@@ -769,12 +769,10 @@ class Belief:
         4
         """
         posterior = self.posterior
-        if posterior.is_single_precision_in(codes):
-            circuit, row = posterior.model.circuit, _ROW_WORK
-        else:
-            circuit, row = posterior.model.whole_circuit, _WHOLE_ROW_WORK
+        model = posterior.model
+        circuit = model.whole_circuit if posterior.is_small_in(codes) else model.circuit
         key = draw_key(generator(rng))
-        work = circuit.multiplications + row * int(circuit.block_sizes.sum())
+        work = circuit.multiplications + _ROW_WORK * int(circuit.block_sizes.sum())
         lanes = int(min(_BLOCK_WORK / work, _BLOCK_NUMBERS / circuit.results.size))
         lanes = max(lanes // posterior.block, 1) * posterior.block
         for first in range(0, samples, lanes):

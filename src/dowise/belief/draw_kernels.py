@@ -4,11 +4,10 @@ Draws are made in blocks of lanes, so that all values of a block stay in the cac
 bounded whatever the number of draws. The rows are drawn into their slots, then the circuit runs,
 operation by operation.
 
-Draws are in single precision, except for Dirichlet parameters so small that it saturates. With a
-parameter of 0.05 half of the mass of a Beta distribution is within about 1e-7 of 0 or 1: in single
-precision many arms would have a reward of exactly 1, and the first of them would be taken for the
-best. `draw_whole` keeps all values of the reward, so that the difference to 1 has its own digits,
-in double precision from logarithms. Its random numbers are those of `draw_results`, lane by lane.
+Draws are in single precision. With a parameter of 0.05 half of the mass of a Beta distribution is
+within about 1e-7 of 0 or 1: many arms would have a reward of exactly 1, and the first of them would
+be taken for the best. For small parameters the circuit therefore has all values of the reward as
+results, the first one too, so that the difference to 1 has its own digits.
 """
 
 from __future__ import annotations
@@ -20,15 +19,12 @@ from numba import float32, njit
 
 from dowise._core.kernels import kernel
 from dowise.belief.pooled_kernels import add_count
+from dowise.belief.real_rows import draw_if_real, real_room
 from dowise.belief.variates import (
     MAX_ERLANG_SHAPE,
     betas,
-    exp32,
-    exp64,
     gammas,
-    log32,
     stream_key,
-    take_logs,
 )
 from dowise.model.kernels import run_circuit, unrolled
 
@@ -105,13 +101,15 @@ def _max_size(sizes):
 
 
 @njit(inline="always")
-def draw_row(key, entry, first, shapes, values, slot, total, lanes):
+def draw_row(key, entry, first, shapes, values, slot, total, real, lanes):
     """Draw a Dirichlet row in every lane; stream e of the key is that of entry e.
 
-    A row of n entries is n − 1 Beta variates, each a share of the probability that the entries
+    A row of n whole shapes is n − 1 Beta variates, each a share of the probability that the entries
     before it leave, or n gamma variates divided by their sum; see `uses_betas`.
     """
-    if uses_betas(shapes, lanes):
+    if draw_if_real(key, entry, first, shapes, values, slot, real, lanes):
+        pass
+    elif uses_betas(shapes, lanes):
         for k in range(len(shapes) - 1):
             later = 0.0
             for j in range(k + 1, len(shapes)):
@@ -134,14 +132,14 @@ def draw_row(key, entry, first, shapes, values, slot, total, lanes):
 def uses_betas(shapes, lanes):
     """Return True if a row is drawn by Beta variates, False if by gamma variates.
 
-    Gamma variates are faster for a few lanes, and if all shapes are whole and at most 4, unless one
-    of two shapes is 1 or 2. If a shape is below 1, they are needed for their logarithms.
+    Gamma variates are faster for a few lanes, and if all shapes are at most 4, unless one of two
+    shapes is 1 or 2. All shapes are whole.
     """
     least, is_small = shapes[0], True
     for k in range(len(shapes)):
         least = min(least, shapes[k])
-        is_small &= shapes[k] <= MAX_ERLANG_SHAPE and shapes[k] == int(shapes[k])
-    if lanes < MIN_BETA_LANES or least < 1:
+        is_small &= shapes[k] <= MAX_ERLANG_SHAPE
+    if lanes < MIN_BETA_LANES:
         return False
     return not is_small or (len(shapes) == 2 and least < 3)
 
@@ -149,14 +147,9 @@ def uses_betas(shapes, lanes):
 @njit(inline="always")
 def _draw_row_by_gammas(key, entry, first, shapes, values, slot, total, lanes):
     size = len(shapes)
-    any_below_1 = False
     for k in range(size):
-        below_1 = shapes[k] < 1
-        any_below_1 |= below_1
         stream = stream_key(key[0], key[1], entry + k)
-        gammas(stream, first, shapes[k] + 1 if below_1 else shapes[k], values[slot + k], lanes)
-    if any_below_1:
-        _rescale_by_logs(key, entry, first, shapes, values, slot, total, lanes)
+        gammas(stream, first, shapes[k], values[slot + k], lanes)
     a, b = values[slot], values[slot + 1]
     for lane in range(lanes):
         total[lane] = a[lane] + b[lane]
@@ -172,42 +165,31 @@ def _draw_row_by_gammas(key, entry, first, shapes, values, slot, total, lanes):
             a[lane] *= total[lane]
 
 
-@njit(inline="always")
-def _rescale_by_logs(key, entry, first, shapes, values, slot, largest, lanes):
-    """Divide variates by the largest, through logarithms: variates of shapes below 1 underflow."""
-    size = len(shapes)
-    for lane in range(lanes):
-        largest[lane] = float32(-np.inf)
-    for k in range(size):
-        a = values[slot + k]
-        take_logs(stream_key(key[0], key[1], entry + k), first, shapes[k], a, lanes)
-        for lane in range(lanes):
-            largest[lane] = a[lane] if a[lane] > largest[lane] else largest[lane]
-    for k in range(size):
-        a = values[slot + k]
-        for lane in range(lanes):
-            a[lane] = exp32(a[lane] - largest[lane])
-
-
 class Workspace(NamedTuple):
     """Arrays that a block of lanes is drawn in; see `workspace`."""
 
     values: Any
     """Slots of the circuit, one per row."""
     total: Any
+    real: Any
+    """Room for rows of any shape (`dowise.belief.real_rows`), or None: all shapes are whole."""
     shapes: Any
 
 
 @njit(inline="always")
-def workspace(circuit, block):
-    """Return arrays for `block` lanes of a circuit, with its constants filled in."""
+def workspace(circuit, block, any_shape):
+    """Return arrays for `block` lanes of a circuit, with its constants filled in.
+
+    any_shape is None if all shapes are whole numbers, otherwise True.
+    """
     width = block + PADDING
     values = np.empty((circuit.slots, width), dtype=np.float32)
     for i in range(len(circuit.constants)):
         for lane in range(width):
             values[i, lane] = float32(circuit.constants[i])
     total = np.empty(width, dtype=np.float32)
-    return Workspace(values, total, np.empty(_max_size(circuit.block_sizes)))
+    real = real_room(width, any_shape)
+    return Workspace(values, total, real, np.empty(_max_size(circuit.block_sizes)))
 
 
 @kernel()
@@ -218,7 +200,7 @@ def draw_block(key, prior, counts, rows, circuit, first, lanes, work):
         for k in range(size):
             work.shapes[k] = prior[entry + k] + counts[entry + k]
         shapes, slot = work.shapes[:size], circuit.block_slots[r]
-        draw_row(key, entry, first, shapes, work.values, slot, work.total, lanes)
+        draw_row(key, entry, first, shapes, work.values, slot, work.total, work.real, lanes)
     run_circuit(work.values, lanes, circuit.operations, work.total)
 
 
@@ -233,14 +215,16 @@ def copy_results(values, results, lanes, out, first):
 
 
 @kernel()
-def draw_results(key, prior, counts, rows, tape, block, begin, out):
+def draw_results(key, prior, counts, rows, tape, block, begin, out, any_shape):
     """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c) for draws from the posterior.
 
     `rows` are the first entries of the rows in this context, `tape` has the circuit, `block` is the
-    number of lanes that are drawn together, and `begin` the number of the first draw.
+    number of lanes that are drawn together, and `begin` the number of the first draw. The circuit
+    of all values of the reward fills out[arm, y, draw], the first value included. For any_shape see
+    `workspace`.
     """
     circuit = unrolled(tape)
-    work = workspace(circuit, block)
+    work = workspace(circuit, block, any_shape)
     draws = out.shape[2]
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
@@ -249,16 +233,18 @@ def draw_results(key, prior, counts, rows, tape, block, begin, out):
 
 
 @kernel()
-def draw_entries(key, shapes, starts, sizes, block, out):
+def draw_entries(key, shapes, starts, sizes, block, out, any_shape):
     """Fill out[entry, draw] with draws of these rows, equal to those of `draw_results`."""
     draws = out.shape[1]
     total = np.empty(block + PADDING, dtype=np.float32)
+    real = real_room(block + PADDING, any_shape)
     values = np.empty((_max_size(sizes), block + PADDING), dtype=np.float32)
     for first in range(0, draws, block):
         lanes = min(block, draws - first)
         for r in range(len(starts)):
             entry, size = starts[r], sizes[r]
-            draw_row(key, entry, first, shapes[entry : entry + size], values, 0, total, lanes)
+            row = shapes[entry : entry + size]
+            draw_row(key, entry, first, row, values, 0, total, real, lanes)
             for k in range(size):
                 for lane in range(lanes):
                     out[entry + k, first + lane] = values[k, lane]
@@ -288,55 +274,10 @@ def mean_results(prior, counts, rows, tape, out):
 
 
 @kernel()
-def draw_whole(key, prior, counts, rows, tape, block, begin, out):
-    """Fill out[arm, y, draw] with P(Y = y | do(arm), c), y = 0 included; see `draw_results`."""
-    circuit = unrolled(tape)
-    draws = out.shape[2]
-    width = block + PADDING
-    values = np.empty((circuit.slots, width))
-    logs = np.empty((circuit.block_sizes.max(), width), dtype=np.float32)
-    undefined = values[0, :0]
-    for i in range(len(circuit.constants)):
-        values[i, :] = circuit.constants[i]
-    for first in range(0, draws, block):
-        lanes = min(block, draws - first)
-        for r in range(len(rows)):
-            entry, size, slot = rows[r], circuit.block_sizes[r], circuit.block_slots[r]
-            draw_logs(key, prior, counts, entry, size, begin + first, lanes, logs)
-            normalise(logs[:size], values, slot, lanes)
-        run_circuit(values, lanes, circuit.operations, undefined)
-        copy_results(values, circuit.results, lanes, out, first)
-
-
-@kernel()
-def draw_logs(key, prior, counts, entry, size, first, lanes, logs):
-    """Fill `logs` with the logarithms of a row's entries, up to a common constant."""
-    shapes = np.empty(size)
-    for k in range(size):
-        shapes[k] = prior[entry + k] + counts[entry + k]
-    if uses_betas(shapes, lanes):
-        total, origin = np.empty(lanes, dtype=np.float32), size - size
-        draw_row(key, entry, first, shapes, logs, origin, total, lanes)
-    for k in range(size):
-        if uses_betas(shapes, lanes):
-            for lane in range(lanes):
-                logs[k, lane] = log32(logs[k, lane])
-        else:
-            stream = stream_key(key[0], key[1], entry + k)
-            gammas(stream, first, shapes[k] + 1 if shapes[k] < 1 else shapes[k], logs[k], lanes)
-            take_logs(stream, first, shapes[k], logs[k], lanes)
-
-
-@kernel()
-def normalise(logs, values, slot, lanes):
-    """Turn logarithms of weights into probabilities, in double precision."""
-    for lane in range(lanes):
-        largest = logs[0, lane]
-        for k in range(1, len(logs)):
-            largest = max(largest, logs[k, lane])
-        total = 0.0
-        for k in range(len(logs)):
-            values[slot + k, lane] = exp64(np.float64(logs[k, lane]) - largest)
-            total += values[slot + k, lane]
-        for k in range(len(logs)):
-            values[slot + k, lane] /= total
+def smallest_parameter(prior, counts, rows, tape):
+    """Return the smallest parameter of the rows that a circuit reads."""
+    circuit, smallest = unrolled(tape), np.inf
+    for r in range(len(rows)):
+        for entry in range(rows[r], rows[r] + circuit.block_sizes[r]):
+            smallest = min(smallest, prior[entry] + counts[entry])
+    return smallest

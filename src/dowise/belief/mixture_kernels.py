@@ -18,10 +18,8 @@ from dowise._core.kernels import kernel
 from dowise.belief.draw_kernels import (
     PADDING,
     copy_results,
-    draw_logs,
     draw_row,
     locate,
-    normalise,
     unpack,
     workspace,
 )
@@ -154,9 +152,7 @@ class LaneBuffers(NamedTuple):
     sorted: Any
     """The lanes, version by version."""
     row: Any
-    """Draws of one row in single precision."""
-    whole: Any
-    """Draws of one row in double precision."""
+    """Draws of one row."""
 
 
 @njit
@@ -232,7 +228,6 @@ def lane_buffers(tables, reading, block):
         np.empty(versions, dtype=np.int64),
         np.empty(block, dtype=np.int64),
         np.empty((widest, width), dtype=np.float32),
-        np.empty((widest, width)),
     )
 
 
@@ -309,7 +304,7 @@ def draw_mixed_block(key, state, tables, options, weights, reading, circuit, lan
                 into, slot = buffers.row, int64(0)
                 if count == width:  # all lanes: directly to their slots
                     into, slot = work.values, reading.slots[reading.targets[read]]
-                draw_row(key, entry, first, shapes, into, slot, work.total, count)
+                draw_row(key, entry, first, shapes, into, slot, work.total, work.real, count)
                 selected = buffers.sorted[start : start + count]
                 _scatter(into, slot, reading, read, work.values, selected, count, width)
             start += count
@@ -317,10 +312,10 @@ def draw_mixed_block(key, state, tables, options, weights, reading, circuit, lan
 
 
 @kernel()
-def draw_mixed(key, state, tables, options, weights, reading, tape, block, begin, out):
+def draw_mixed(key, state, tables, options, weights, reading, tape, block, begin, out, any_shape):
     """Fill out[arm, y − 1, draw] with P(Y = y | do(arm), c), and `weights`; see `draw_results`."""
     circuit = unrolled(tape)
-    work, buffers = workspace(circuit, block), lane_buffers(tables, reading, block)
+    work, buffers = workspace(circuit, block, any_shape), lane_buffers(tables, reading, block)
     weigh(state.evidence, options, weights)
     draws = out.shape[2]
     for first in range(0, draws, block):
@@ -330,39 +325,3 @@ def draw_mixed(key, state, tables, options, weights, reading, tape, block, begin
             key, state, tables, options, weights, reading, circuit, span, work, buffers
         )
         copy_results(work.values, circuit.results, lanes, out, first)
-
-
-@kernel()
-def draw_mixed_whole(key, state, tables, options, weights, reading, tape, block, begin, out):
-    """Fill out[arm, y, draw] in double precision, y = 0 included; see `draw_whole`."""
-    circuit = unrolled(tape)
-    buffers = lane_buffers(tables, reading, block)
-    weigh(state.evidence, options, weights)
-    values = np.empty((circuit.slots, block + PADDING))
-    undefined = values[0, :0]
-    for i in range(len(circuit.constants)):
-        for lane in range(values.shape[1]):
-            values[i, lane] = circuit.constants[i]
-    for first in range(0, out.shape[2], block):
-        number, lanes = begin + first, min(block, out.shape[2] - first)
-        choose(key, len(state.counts), options, weights, number, lanes, buffers.versions)
-        for i in range(len(reading.variables)):
-            start = 0
-            for d in range(_group(tables, reading.variables[i], lanes, buffers)):
-                m = buffers.distinct[d]
-                count = buffers.tally[m]
-                buffers.tally[m] = 0
-                for read in range(reading.reads[m], reading.reads[m + 1]):
-                    entry, size = reading.entries[read], reading.sizes[read]
-                    draw_logs(
-                        key, state.prior, state.counts, entry, size, number, count, buffers.row
-                    )
-                    into, slot = buffers.whole, int64(0)
-                    if count == lanes:
-                        into, slot = values, reading.slots[reading.targets[read]]
-                    normalise(buffers.row[:size], into, slot, count)
-                    selected = buffers.sorted[start : start + count]
-                    _scatter(into, slot, reading, read, values, selected, count, lanes)
-                start += count
-        run_circuit(values, lanes, circuit.operations, undefined)
-        copy_results(values, circuit.results, lanes, out, first)

@@ -47,7 +47,7 @@ from dowise.model import Codes, model_of
 from dowise.model.circuit import Builder, Circuit
 from dowise.model.draws import Draws
 from dowise.model.edge_structures import Structures
-from dowise.model.factors import NONE, TableLayout, offsets_in_blocks
+from dowise.model.factors import NONE, TableLayout
 from dowise.model.model import Model, with_first_value
 from dowise.model.reward_circuit import Reading, reading_of
 from dowise.problem import Problem, Record
@@ -60,8 +60,9 @@ Key = UInt64Array
 MAX_BYTES = 16 * 2**30  # size of one array of draws
 MAX_CONTEXTS = 1024  # cached readings of a circuit
 MAX_DRAWN_SETS = 4 * MAX_LANES  # sets of edges to sample if exact means are too expensive
-# Smallest parameter for single precision: two arms are both rounded to 1 once in 1e8 draws.
-MIN_SINGLE_PRECISION = 0.5
+# Below this, draws include the first value of the reward. From here on the rewards of two arms are
+# both rounded to 1 once in 1e8 draws.
+SMALL_PARAMETER = 0.5
 _CACHE_BYTES = 512 * 1024  # the values of a block of lanes fit in the second-level cache of a core
 _MIN_BLOCK, _MAX_BLOCK = 16, 256
 
@@ -189,19 +190,25 @@ class Posterior:
         return shared_tables(self.problem)
 
     @cached_property
-    def is_single_precision(self) -> bool:
-        """True if single precision can tell draws apart in every context, whatever is learned."""
-        return not self.is_pooled and bool(self.prior.min() >= MIN_SINGLE_PRECISION)
+    def any_shape(self) -> bool | None:
+        """None if all parameters are whole numbers, whatever is learned, otherwise True."""
+        is_whole = not self.is_pooled and bool((self.prior == np.floor(self.prior)).all())
+        return None if is_whole else True
 
-    def is_single_precision_in(self, codes: Codes) -> bool:
-        """Return True if single precision can tell draws apart in this context, with the counts."""
-        if self.is_single_precision:
-            return True
+    @cached_property
+    def may_be_small(self) -> bool:
+        """True if some parameter is small in some context, or may become so."""
+        return self.is_pooled or bool(self.prior.min() < SMALL_PARAMETER)
+
+    def is_small_in(self, codes: Codes) -> bool:
+        """Return True if a parameter is so small in this context that draws need all values."""
+        if not self.may_be_small:
+            return False
         if not self.is_settled:
-            return bool(self.parameters.min() >= MIN_SINGLE_PRECISION)
-        rows, sizes = self.model.rows(codes), self.model.circuit.block_sizes
-        entries = np.repeat(rows, sizes) + offsets_in_blocks(sizes)
-        return bool((self.prior[entries] + self.counts[entries]).min() >= MIN_SINGLE_PRECISION)
+            return bool(self.parameters.min() < SMALL_PARAMETER)
+        rows, tape = self.model.rows(codes), self.model.circuit.tape
+        smallest: float = _kernels.smallest_parameter(self.prior, self.counts, rows, tape)
+        return smallest < SMALL_PARAMETER
 
     @property
     def parameters(self) -> FloatArray:
@@ -482,60 +489,54 @@ class Posterior:
         Every draw has its own set of open edges. Equal seeds give equal entries in every context:
         draw i is the same world in all contexts, so its best arms form a map from contexts to arms.
         """
-        is_single = self.is_single_precision_in(codes)
+        is_small = self.is_small_in(codes)
         key = draw_key(generator(rng))
-        count = check_samples(samples, self.model.circuit, is_single)
-        return self.draw_lanes(key, codes, 0, count)
+        count = check_samples(samples, self.model.circuit, is_small)
+        return self._draw_lanes(key, codes, 0, count, is_small)
 
     def draw_lanes(self, key: Key, codes: Codes, first: int, count: int) -> Draws:
         """Return draws `first` to `first + count` of a key; `first` is a multiple of `block`.
 
-        If a parameter is small, they are in double precision and include the first reward value.
+        If a parameter is small, they include the first reward value.
         """
+        return self._draw_lanes(key, codes, first, count, self.is_small_in(codes))
+
+    def _draw_lanes(self, key: Key, codes: Codes, first: int, count: int, is_small: bool) -> Draws:
         model = self.model
-        if self.is_single_precision_in(codes):
-            circuit = model.circuit
-            out = np.empty((*circuit.results.shape, count), dtype=np.float32)
-            if self.is_settled:
-                self._draw_settled(
-                    _kernels.draw_results, key, circuit, model.rows(codes), first, out
-                )
-            else:
-                reading = self.shared.reading(codes)
-                self._draw_mixed(_mixture_kernels.draw_mixed, key, circuit, reading, first, out)
-            return Draws(out)
-        circuit = model.whole_circuit
-        whole = np.empty((*circuit.results.shape, count))
+        circuit = model.whole_circuit if is_small else model.circuit
+        out = np.empty((*circuit.results.shape, count), dtype=np.float32)
         if self.is_settled:
-            rows = model.rows_of(circuit, codes)
-            self._draw_settled(_kernels.draw_whole, key, circuit, rows, first, whole)
+            rows = model.whole_rows(codes) if is_small else model.rows(codes)
+            self._draw_settled(key, circuit, rows, first, out)
         else:
-            reading = self.shared.whole_reading(codes)
-            self._draw_mixed(_mixture_kernels.draw_mixed_whole, key, circuit, reading, first, whole)
-        return Draws(whole[:, 1:], whole, model.kinds, int(key[0]), first)
+            shared = self.shared
+            reading = shared.whole_reading(codes) if is_small else shared.reading(codes)
+            self._draw_mixed(key, circuit, reading, first, out)
+        if not is_small:
+            return Draws(out)
+        after_first = np.ascontiguousarray(out[:, 1:])
+        return Draws(after_first, out, model.kinds, int(key[0]), first)
 
     def _draw_settled(
-        self,
-        kernel: Callable[..., None],
-        key: Key,
-        circuit: Circuit,
-        rows: IntArray,
-        first: int,
-        out: NDArray[np.floating],
+        self, key: Key, circuit: Circuit, rows: IntArray, first: int, out: NDArray[np.float32]
     ) -> None:
-        kernel(key, self.prior, self.counts, rows, circuit.tape, self.block, first, out)
+        _kernels.draw_results(
+            key,
+            self.prior,
+            self.counts,
+            rows,
+            circuit.tape,
+            self.block,
+            first,
+            out,
+            self.any_shape,
+        )
 
     def _draw_mixed(
-        self,
-        kernel: Callable[..., None],
-        key: Key,
-        circuit: Circuit,
-        reading: Reading,
-        first: int,
-        out: NDArray[np.floating],
+        self, key: Key, circuit: Circuit, reading: Reading, first: int, out: NDArray[np.float32]
     ) -> None:
         edge_weights = self.shared.edge_weights
-        kernel(
+        _mixture_kernels.draw_mixed(
             key,
             self.state(),
             self.shared.tables,
@@ -546,18 +547,19 @@ class Posterior:
             self.block,
             first,
             out,
+            self.any_shape,
         )
 
     def draw_entries(self, samples: int, rng: Random) -> NDArray[np.float32]:
-        """Draw all entries of the tables in single precision: (entries, samples).
+        """Draw all entries of the tables, those that `draw` uses for the same seed.
 
-        They are the entries that `draw` uses for the same seed, unless it needs double precision.
+        Returns an array (entries, samples).
         """
         layout = self.layout
         out = np.empty((layout.entries, check_integer("samples", samples, 1)), dtype=np.float32)
         key = draw_key(generator(rng))
         starts, sizes = layout.row_starts, layout.row_sizes
-        _kernels.draw_entries(key, self.parameters, starts, sizes, self.block, out)
+        _kernels.draw_entries(key, self.parameters, starts, sizes, self.block, out, self.any_shape)
         return out
 
     # -- copies and files ---------------------------------------------------------------------
@@ -597,11 +599,11 @@ def block_size(slots: int) -> int:
     return min(max(_CACHE_BYTES // (4 * slots) // 16 * 16, _MIN_BLOCK), _MAX_BLOCK)
 
 
-def check_samples(samples: int, circuit: Circuit, is_single: bool) -> int:
+def check_samples(samples: int, circuit: Circuit, is_small: bool) -> int:
     """Validate a number of draws; raises `DowiseError` if they do not fit into memory."""
     count = check_integer("samples", samples, 1)
     arms, values = circuit.results.shape  # all values but the first
-    size = count * arms * (4 * values if is_single else 8 * (values + 1))
+    size = 4 * count * arms * (2 * values + 1 if is_small else values)
     if size > MAX_BYTES:
         raise DowiseError(
             f"{count:,} draws for {arms:,} arms take {size:.1e} bytes: draw fewer at a time",
@@ -740,10 +742,8 @@ class RowDraws:
             )
         out = np.empty((entries, 1, count), dtype=np.float32)
         if posterior.is_settled:
-            posterior._draw_settled(
-                _kernels.draw_results, key, circuit, self._rows_in(codes), 0, out
-            )
+            posterior._draw_settled(key, circuit, self._rows_in(codes), 0, out)
         else:
             reading = shift_reading(self._reading, codes)
-            posterior._draw_mixed(_mixture_kernels.draw_mixed, key, circuit, reading, 0, out)
+            posterior._draw_mixed(key, circuit, reading, 0, out)
         return out[:, 0]

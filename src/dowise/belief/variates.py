@@ -434,7 +434,7 @@ MAX_ERLANG_SHAPE = 4  # a product of six uniforms could fall below float32's 2^-
 
 
 @SMALL
-def _quick_gamma(t, cell, d):
+def quick_gamma(t, cell, d):
     """Return Marsaglia & Tsang's candidate d·v³, v = 1 + t, if certainly accepted, else −1.
 
     The test is v > 0 and log u < h, where, with t = cx, h = 3d(log(1+t) − t + t²/2 − t³/3)
@@ -475,8 +475,8 @@ def _marsaglia_tsang(key, first, shape, out, lanes):
         z += GOLDEN
         t, s = normals(bits, float32(c))
         cell, other_cell = cells(bits)
-        out[i] = _quick_gamma(t, cell, float32(d))
-        out[half + i] = _quick_gamma(s, other_cell, float32(d))
+        out[i] = quick_gamma(t, cell, float32(d))
+        out[half + i] = quick_gamma(s, other_cell, float32(d))
     for start in range(0, lanes, SCAN):
         part = out[start : min(start + SCAN, lanes)]
         rejected = 0
@@ -523,20 +523,3 @@ def gammas(key, first, shape, out, lanes):
         _erlang(key, first, factors, out, lanes)
     else:
         _marsaglia_tsang(key, first, shape, out, lanes)
-
-
-@INLINED
-def take_logs(key, first, shape, out, lanes):
-    """Turn variates of a shape, or of shape + 1 where that is below 1, into logarithms of variates.
-
-    `out` comes from `gammas`, with the same key.
-    """
-    for i in range(lanes):
-        out[i] = log32(out[i])
-    if shape < 1:
-        # attempts are counted in pairs from 0 by `gammas`; the last counter is free
-        z = hash_input(key - ATTEMPT, first)
-        inverse = float32(1 / shape)
-        for i in range(lanes):
-            out[i] += log32(uniform(mix(z))) * inverse
-            z += GOLDEN

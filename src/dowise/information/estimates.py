@@ -242,7 +242,7 @@ def estimate_of(draws: Draws, payoff: Payoff) -> Estimate:
     >>> estimate_of(belief.draw((), 100, 0), belief.problem.payoff).samples
     100
     """
-    winners = None if draws.double is None else draws.winners(payoff)
+    winners = None if draws.whole is None else draws.winners(payoff)
     return estimate_from_draws(draws.after_first, payoff.scaled, winners, draws.costs(payoff))
 
 

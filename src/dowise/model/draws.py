@@ -23,20 +23,20 @@ class Draws:
     Parameters
     ----------
     after_first : array (arms, values of Y but the first, samples)
-        Probabilities in single precision, or a part of `double`.
-    double : array (arms, values of Y, samples), optional
-        Probabilities in double precision, if single precision can't tell the arms apart.
+        Probabilities of all values but the first.
+    whole : array (arms, values of Y, samples), optional
+        Probabilities of all values, if arms may be told apart only by how far they are from 1.
     kinds : array (arms,), optional
-        With `double`: numbers that are equal for arms with the same reward in every world.
+        With `whole`: numbers that are equal for arms with the same reward in every world.
     key, first : int
-        With `double`: ties are broken by a hash of `key` and the number of the draw, counted from
+        With `whole`: ties are broken by a hash of `key` and the number of the draw, counted from
         `first`.
     arms : array, optional
         Positions of the arms among the problem's, if these are not all of them.
     """
 
-    after_first: NDArray[np.floating]
-    double: FloatArray | None = None
+    after_first: NDArray[np.float32]
+    whole: NDArray[np.float32] | None = None
     kinds: IntArray | None = None
     key: int = 0
     first: int = 0
@@ -52,7 +52,7 @@ class Draws:
         return replace(
             self,
             after_first=self.after_first[arms],
-            double=None if self.double is None else self.double[arms],
+            whole=None if self.whole is None else self.whole[arms],
             kinds=None if self.kinds is None else self.kinds[arms],
             arms=arms if self.arms is None else self.arms[arms],
         )
@@ -60,12 +60,12 @@ class Draws:
     def head(self, count: int) -> Draws:
         """Return the first `count` draws."""
         after_first = np.ascontiguousarray(self.after_first[..., :count])
-        double = None if self.double is None else np.ascontiguousarray(self.double[..., :count])
-        return replace(self, after_first=after_first, double=double)
+        whole = None if self.whole is None else np.ascontiguousarray(self.whole[..., :count])
+        return replace(self, after_first=after_first, whole=whole)
 
     def distributions(self) -> AnyArray:
         """Return the probabilities of all values of the reward: (arms, values of Y, samples)."""
-        return with_first_value(self.after_first) if self.double is None else self.double
+        return with_first_value(self.after_first) if self.whole is None else self.whole
 
     def rewards(self, payoff: Payoff) -> AnyArray:
         """Return the mean reward of every arm, net of cost, in the user's units: (arms, samples).
@@ -87,20 +87,32 @@ class Draws:
     def winners(self, payoff: Payoff) -> tuple[IntArray, float]:
         """Return the best arm of every draw, and the sum of their scaled net rewards.
 
-        Ties go to the first arm. In `double` draws that holds for arms with the same reward and
+        Ties go to the first arm. In `whole` draws that holds for arms with the same reward and
         cost; other arms that tie have equal chances.
         """
         winners = np.zeros(self.samples, dtype=np.int64)
         scaled, costs = payoff.scaled, self.costs(payoff)
-        if self.double is None or self.kinds is None:
+        if self.whole is None or self.kinds is None:
             after_first = np.ascontiguousarray(self.after_first)
             return winners, float(_kernels.find_winners(after_first, scaled, costs, winners))
-        by_cost = np.argsort(costs, kind="stable")  # the first one of the cheapest arms per kind
-        firsts = np.sort(by_cost[np.unique(self.kinds[by_cost], return_index=True)[1]])
-        distinct, key = _fixed(costs[firsts]), np.uint64(self.key)
-        double = self.double[firsts]
-        best_sum = _kernels.find_winners_by_odds(double, scaled, distinct, key, self.first, winners)
-        return firsts[winners], float(best_sum)
+        firsts, key = first_of_each_kind(self.kinds, costs), np.uint64(self.key)
+        whole = np.ascontiguousarray(self.whole)
+        best_sum = _kernels.find_winners_by_odds(
+            whole, scaled, costs, firsts, key, self.first, winners
+        )
+        return winners, float(best_sum)
+
+
+def first_of_each_kind(kinds: IntArray, costs: FloatArray) -> IntArray:
+    """Return the first of the cheapest arms of each kind, rising."""
+    return _first_of_each_kind(kinds.tobytes(), costs.tobytes())
+
+
+@lru_cache(maxsize=64)
+def _first_of_each_kind(kinds: bytes, costs: bytes) -> IntArray:
+    by_cost = np.argsort(np.frombuffer(costs), kind="stable")
+    of_arms = np.frombuffer(kinds, dtype=np.int64)[by_cost]
+    return np.sort(by_cost[np.unique(of_arms, return_index=True)[1]])
 
 
 @lru_cache(maxsize=64)

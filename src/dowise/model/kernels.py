@@ -316,53 +316,93 @@ def find_winners(drawn, scaled, costs, winners):
 
 
 @kernel()
-def find_winners_by_odds(whole, scaled, costs, key, first, winners):
+def find_winners_by_odds(whole, scaled, costs, compared, key, first, winners):
     """Find the best arm of draws so close to 0 and 1 that rewards can't be told apart.
 
-    whole[arm, y, draw] has all values of the reward, in double precision. The distances of an arm's
-    reward from the least and from the greatest value are sums without cancellation, so arms are
-    compared by the ratio of the two, their odds: 1 − 1e-30 is more than 1 − 1e-20. Arms that still
-    tie have equal chances, by a hash of the key (a uint64) and the number of the draw, counted from
-    `first`: the k-th of them replaces the previous one with probability 1/k.
+    whole[arm, y, draw] has all values of the reward, each with its own digits. The distances of an
+    arm's reward from the least and from the greatest value are sums without cancellation, so arms
+    are compared by the ratio of the two, their odds: 1 − 1e-30 is more than 1 − 1e-20. Only the
+    arms in `compared` are. Those that still tie have equal chances, by a hash of the key (a uint64)
+    and the number of the draw, counted from `first`: the k-th of them replaces the previous one
+    with probability 1/k.
 
     Arms with different costs are compared by net rewards: from below if one of them is nearer to
     the least value, from above if both are nearer to the greatest. If these are equal, the cheaper
     arm is better, since rounding has moved one of the rewards; so costs of a whole span never
     depend on chance.
     """
-    arms, values, samples = whole.shape
-    least, greatest = scaled[0], scaled[0]
-    for y in range(values):
+    samples = whole.shape[2]
+    least, greatest, same_costs = scaled[0], scaled[0], True
+    for y in range(len(scaled)):
         least, greatest = min(least, scaled[y]), max(greatest, scaled[y])
-    top, highest, lowest = np.empty(samples), np.empty(samples), np.empty(samples)
-    tied = np.empty(samples, dtype=np.int64)
+    for k in range(len(compared)):
+        same_costs &= costs[compared[k]] == costs[compared[0]]
+    highest, is_open = np.empty(samples), np.empty(samples, dtype=np.int64)
     for i in range(samples):
-        top[i] = -1.0
-    for a in range(arms):
-        for i in range(samples):
-            brings, lacks = 0.0, 0.0
-            for y in range(values):
-                brings += (scaled[y] - least) * whole[a, y, i]
-                lacks += (greatest - scaled[y]) * whole[a, y, i]
-            odds = brings / lacks if lacks > 0 else np.inf
-            extra = 0.0 if a == 0 else costs[a] - costs[winners[i]]
-            is_tie = odds == top[i]
-            is_better = odds > top[i]
-            if extra != 0:
-                is_high = brings > lacks and highest[i] > lowest[i]
-                over = lowest[i] - lacks if is_high else brings - highest[i]
-                is_tie = False
-                is_better = over > extra or (over == extra and extra < 0)
-            if is_better:
-                winners[i], top[i], tied[i] = a, odds, 1
-                highest[i], lowest[i] = brings, lacks
-            elif is_tie:
-                tied[i] += 1
-                draw_key = mix(uint64(key) + uint64(first + i) * GOLDEN)
-                coin = mix(draw_key + uint64(tied[i]) * GOLDEN)
-                if np.float64(coin >> uint64(11)) * 2.0**-53 * tied[i] < 1:
-                    winners[i], highest[i], lowest[i] = a, brings, lacks
+        is_open[i] = 1
+    if same_costs:
+        _compare_odds(whole, scaled, (least, greatest), compared, winners, highest, is_open)
     peak = 0.0
     for i in range(samples):
+        if is_open[i]:
+            draw_key = mix(uint64(key) + uint64(first + i) * GOLDEN)
+            winners[i], highest[i] = _winner_of_draw(
+                whole, i, scaled, (least, greatest), costs, compared, draw_key
+            )
         peak += least + highest[i] - costs[winners[i]]
     return peak
+
+
+@njit(error_model="numpy")
+def _compare_odds(whole, scaled, ends, compared, winners, highest, is_tied):
+    """Find the arm with the largest odds in every draw, and the draws where arms tie."""
+    least, greatest = ends
+    samples = whole.shape[2]
+    top, brings, lacks = np.empty(samples), np.empty(samples), np.empty(samples)
+    for i in range(samples):
+        top[i] = -1.0
+    for k in range(len(compared)):
+        a = compared[k]
+        for i in range(samples):
+            brings[i], lacks[i] = 0.0, 0.0
+        for y in range(len(scaled)):
+            high, low = scaled[y] - least, greatest - scaled[y]
+            for i in range(samples):
+                brings[i] += high * whole[a, y, i]
+                lacks[i] += low * whole[a, y, i]
+        for i in range(samples):  # branch-free, so that it is vectorised; n/0 is infinite
+            odds = brings[i] / lacks[i]
+            better = odds > top[i]
+            is_tied[i] = 0 if better else is_tied[i] | (odds == top[i])
+            winners[i] = a if better else winners[i]
+            highest[i] = brings[i] if better else highest[i]
+            top[i] = odds if better else top[i]
+
+
+@njit(error_model="numpy")
+def _winner_of_draw(whole, i, scaled, ends, costs, compared, draw_key):
+    """Return the best arm of one draw and its distance from the least reward."""
+    least, greatest = ends
+    best, top, highest, lowest, tied = compared[0], -1.0, 0.0, 0.0, 0
+    for k in range(len(compared)):
+        a, brings, lacks = compared[k], 0.0, 0.0
+        for y in range(len(scaled)):
+            brings += (scaled[y] - least) * whole[a, y, i]
+            lacks += (greatest - scaled[y]) * whole[a, y, i]
+        odds = brings / lacks
+        extra = 0.0 if k == 0 else costs[a] - costs[best]
+        is_tie = odds == top
+        is_better = odds > top
+        if extra != 0:
+            is_high = brings > lacks and highest > lowest
+            over = lowest - lacks if is_high else brings - highest
+            is_tie = False
+            is_better = over > extra or (over == extra and extra < 0)
+        if is_better:
+            best, top, highest, lowest, tied = a, odds, brings, lacks, 1
+        elif is_tie:
+            tied += 1
+            coin = mix(draw_key + uint64(tied) * GOLDEN)
+            if np.float64(coin >> uint64(11)) * 2.0**-53 * tied < 1:
+                best, highest, lowest = a, brings, lacks
+    return best, highest

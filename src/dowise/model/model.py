@@ -59,6 +59,7 @@ class Model:
         self.problem = problem
         self.factors = FactorLayout(problem)
         self._rows: dict[Codes, IntArray] = {}
+        self._whole_rows: dict[Codes, IntArray] = {}
 
     @cached_property
     def _plans(self) -> Plans:
@@ -141,6 +142,13 @@ class Model:
         rows = self._rows.get(codes)
         if rows is None:
             rows = self._rows[codes] = self.rows_of(self.circuit, codes)
+        return rows
+
+    def whole_rows(self, codes: Codes) -> IntArray:
+        """Return the first entries of the rows that feed the whole circuit in this context."""
+        rows = self._whole_rows.get(codes)
+        if rows is None:
+            rows = self._whole_rows[codes] = self.rows_of(self.whole_circuit, codes)
         return rows
 
     def rows_of(self, circuit: Circuit, codes: Codes) -> IntArray:

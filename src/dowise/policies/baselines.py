@@ -15,8 +15,8 @@ from dowise._core.kernels import kernel
 from dowise._core.rng import draw_key, draw_keys
 from dowise._core.types import BoolArray, FloatArray, IntArray
 from dowise._core.validation import check_integer, check_number
-from dowise.belief.draw_kernels import draw_block, draw_results, draw_whole, workspace
-from dowise.belief.posterior import MIN_SINGLE_PRECISION
+from dowise.belief.draw_kernels import draw_block, draw_results, workspace
+from dowise.belief.posterior import SMALL_PARAMETER
 from dowise.errors import DowiseError
 from dowise.model import Codes
 from dowise.model.circuit import Builder
@@ -218,22 +218,25 @@ class BernoulliRewards(ArmRewards):
             )
 
     @property
-    def is_single_precision(self) -> bool:
-        """True if no parameter is so small that single precision would saturate."""
-        return min(self.prior) >= MIN_SINGLE_PRECISION
+    def is_small(self) -> bool:
+        """True if a parameter is so small that draws need both values."""
+        return min(self.prior) < SMALL_PARAMETER
+
+    @property
+    def any_shape(self) -> bool | None:
+        """None if all parameters are whole numbers, otherwise True."""
+        return None if all(number == int(number) for number in self.prior) else True
 
     def draw(self, codes: Codes, samples: int, rng: np.random.Generator) -> Draws:
         """Return draws from each arm's Beta distribution in a context."""
         rewards = self.in_context(codes).counts
         arms, counts, key = len(rewards), rewards[:, ::-1].ravel(), draw_key(rng)
         prior, rows, tape = self.betas
-        if self.is_single_precision:
-            out = np.empty((arms, 2, samples), dtype=np.float32)
-            draw_results(key, prior, counts, rows, tape, samples, 0, out)
+        out = np.empty((arms, 2, samples), dtype=np.float32)
+        draw_results(key, prior, counts, rows, tape, samples, 0, out, self.any_shape)
+        if not self.is_small:
             return Draws(out[:, 1:])
-        whole = np.empty((arms, 2, samples))
-        draw_whole(key, prior, counts, rows, tape, samples, 0, whole)
-        return Draws(whole[:, 1:], whole, np.arange(arms), int(key[0]))
+        return Draws(out[:, 1:], out, np.arange(arms), int(key[0]))
 
     def winners(
         self, codes: Codes, arms: IntArray, samples: int, rng: np.random.Generator
@@ -317,7 +320,7 @@ class BernoulliThompsonSampling(ArmRewardsPolicy):
         if not is_plain or self.propensity_samples or self.floor:
             return None
         is_two_valued = len(self.problem.payoff.values) == 2
-        return self._play if is_two_valued and self.knowledge.is_single_precision else None
+        return self._play if is_two_valued and not self.knowledge.is_small else None
 
     def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         rewards, chosen = self.knowledge.for_trial(script), np.empty(len(script.contexts), np.int64)
@@ -327,7 +330,10 @@ class BernoulliThompsonSampling(ArmRewardsPolicy):
             self.knowledge.payoff.scaled_costs,
         )
         keys = draw_keys(rng, len(chosen))
-        _bernoulli_play_rounds(keys, self.knowledge.betas, reward, rewards, script, chosen)
+        any_shape = self.knowledge.any_shape
+        _bernoulli_play_rounds(
+            keys, self.knowledge.betas, reward, rewards, script, chosen, any_shape
+        )
         self.knowledge.take_over(script, rewards)
         self.next_number += len(chosen)
         return chosen
@@ -360,7 +366,7 @@ def _betas_of(arms: int, prior: tuple[float, float]) -> _Betas:
 
 @kernel()
 def _bernoulli_play_rounds(
-    keys: Any, betas: Any, reward: Any, rewards: Any, script: Any, chosen: Any
+    keys: Any, betas: Any, reward: Any, rewards: Any, script: Any, chosen: Any, any_shape: Any
 ) -> None:
     """Play a whole trial for rewards of two values."""
     position = script.mechanism.observed[reward.variable]
@@ -368,7 +374,7 @@ def _bernoulli_play_rounds(
     counts, drawn = np.empty(2 * arms, dtype=np.int64), np.empty(arms)
     circuit = unrolled(betas.tape)
     one = script.contexts.ndim  # a literal would compile everything again
-    work = workspace(circuit, one)
+    work = workspace(circuit, one, any_shape)
     codes = np.empty(len(script.mechanism.order), dtype=np.int64)
     for t in range(len(chosen)):
         c = script.contexts[t]

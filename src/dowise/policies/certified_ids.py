@@ -179,10 +179,10 @@ class CertifiedSampling(BayesianPolicy):
     def play_certified(self, script: TrialScript, rng: np.random.Generator) -> Played:
         """Play a whole trial, compiled if possible, else stepped with `choose`."""
         posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= MAX_ALL_PAIRS
-        fits_kernel = posterior.is_settled and posterior.is_single_precision and has_few_arms
+        fits_kernel = posterior.is_settled and has_few_arms and not posterior.may_be_small
         if not fits_kernel or self.propensity_samples or not _has_whole_words(rng):
             return self._step(script, rng)
-        check_samples(self.samples, posterior.model.circuit, True)
+        check_samples(self.samples, posterior.model.circuit, False)
         return self._play_whole(script, rng)
 
     def _play_whole(self, script: TrialScript, rng: np.random.Generator) -> Played:
@@ -215,6 +215,7 @@ class CertifiedSampling(BayesianPolicy):
             np.empty((arms, values - 1, self.samples), dtype=np.float32),
             script,
             played,
+            posterior.any_shape,
         )
         bits.state = before
         bits.random_raw(used, output=False)
@@ -296,6 +297,7 @@ def _play_rounds(
     drawn: Any,
     script: Any,
     played: Any,
+    any_shape: Any,
 ) -> Any:
     """Play each round, and return the number of random words used. `circuit` is (tape, block).
 
@@ -315,7 +317,7 @@ def _play_rounds(
     for t in range(len(played.arms)):
         current = rows[script.contexts[t]]
         key, used = words[used : used + 2], used + 2
-        draw_results(key, state.prior, state.counts, current, tape, block, zero, drawn)
+        draw_results(key, state.prior, state.counts, current, tape, block, zero, drawn, any_shape)
         mean_results(state.prior, state.counts, current, tape, means)
         action, bound = _certified(drawn, early, winners, means, arms.costs, terms)
         held = bound <= terms.limit
@@ -324,7 +326,9 @@ def _play_rounds(
             arm = action[0] if coin < action[2] else action[1]
         else:
             key, used = words[used : used + 2], used + 2
-            draw_results(key, state.prior, state.counts, current, tape, block, zero, single)
+            draw_results(
+                key, state.prior, state.counts, current, tape, block, zero, single, any_shape
+            )
             find_winners(single, terms.scaled, arms.costs, winners[:one])
             arm = winners[0]
         played.arms[t], played.held[t] = arm, held

@@ -14,7 +14,6 @@ from dowise._core.rng import draw_keys_and_coins
 from dowise._core.types import FloatArray, IntArray
 from dowise._core.validation import check_fraction, check_fraction_or_zero, check_integer
 from dowise.belief import Belief
-from dowise.belief.draw_kernels import draw_results
 from dowise.belief.posterior import check_samples
 from dowise.errors import DowiseError
 from dowise.information import (
@@ -28,7 +27,7 @@ from dowise.information import (
     least_ratio,
     minimise_ratio,
 )
-from dowise.information.estimates import check_memory, find_and_count_winners, summarise
+from dowise.information.estimates import check_memory, count_winners, summarise
 from dowise.information.gains import Gains, GainSource, GainTarget
 from dowise.information.ratio import MAX_ALL_PAIRS, MIN_GAIN, best_pair
 from dowise.model import Codes
@@ -37,11 +36,13 @@ from dowise.policies.base import Choice, Policy, TrialLoop
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, Edges, floor_reason
 from dowise.policies.trials import (
+    draw_winners,
     learn_round,
     new_outcome,
     play_steps,
     trial_arms,
     trial_posterior,
+    whole_draws,
 )
 from dowise.problem import Intervention, Problem
 from dowise.problem.prior import Prior
@@ -189,7 +190,7 @@ class InformationDirectedSampling(BayesianPolicy):
         if type(self) is not InformationDirectedSampling or self.belief.monitor is not None:
             return None
         posterior, has_few_arms = self.belief.posterior, len(self.problem.arms) <= MAX_ALL_PAIRS
-        fits_kernel = posterior.is_settled and posterior.is_single_precision and has_few_arms
+        fits_kernel = posterior.is_settled and has_few_arms
         is_paper = self.gains is None and self.choice == "mixture" and self.floor == 0
         is_paper &= self.mixture is None
         is_paper &= self.interval == "point"
@@ -198,13 +199,14 @@ class InformationDirectedSampling(BayesianPolicy):
     def _play_whole(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         posterior, rounds = self.belief.posterior, len(script.contexts)
         circuit = posterior.model.circuit
-        check_samples(self.samples, circuit, True)
+        check_samples(self.samples, circuit, False)
         start = trial_posterior(posterior, script.context_codes)
         chosen = np.empty(rounds, dtype=np.int64)
         _play_rounds(
             *draw_keys_and_coins(rng, rounds),
             start.state,
             start.rows,
+            whole_draws(posterior, script.context_codes),
             trial_arms(posterior),
             (circuit.tape, posterior.block, self.problem.payoff.scaled),
             np.empty((*circuit.results.shape, self.samples), dtype=np.float32),
@@ -312,6 +314,7 @@ def _play_rounds(
     coins: Any,
     state: Any,
     rows: Any,
+    whole: Any,
     arms: Any,
     circuit: Any,
     drawn: Any,
@@ -322,18 +325,19 @@ def _play_rounds(
 
     rows[c] are the rows of the circuit under context c; `drawn` is room for the draws.
     """
-    tape, block, scaled = circuit
+    scaled = circuit[2]
     count, other_values, samples = drawn.shape
-    zero = block - block  # a literal would compile everything again
     winners = np.empty(samples, dtype=np.int64)
     winning = np.empty(count, dtype=np.int64)
     best, means = np.empty(count), np.empty(count)
     regret, gain = np.empty(count), np.empty(count)
     outcome = new_outcome(script)
     for t in range(len(chosen)):
-        current = rows[script.contexts[t]]
-        draw_results(keys[t], state.prior, state.counts, current, tape, block, zero, drawn)
-        peak, several = find_and_count_winners(drawn, scaled, arms.costs, winners, best, winning)
+        context = script.contexts[t]
+        peak = draw_winners(
+            keys[t], state, rows, context, whole, circuit, arms.costs, drawn, winners
+        )
+        several = count_winners(winners, best, winning)
         joint = np.empty((count, several, other_values + 1))
         for a in range(count):
             means[a] = -arms.costs[a]

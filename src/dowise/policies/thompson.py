@@ -26,11 +26,13 @@ from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.decision import DecisionTrace, sampled_reason
 from dowise.policies.trials import (
     draw_rewards,
+    draw_winners,
     learn_round,
     mixture_room,
     new_outcome,
     trial_arms,
     trial_posterior,
+    whole_draws,
 )
 from dowise.problem import Problem
 from dowise.problem.prior import Prior
@@ -79,7 +81,7 @@ class ThompsonSampling(BayesianPolicy):
         """Return the best of these arms under one draw: in one kernel where possible."""
         posterior, payoff = self.belief.posterior, self.problem.payoff
         allows_all = len(arms) == len(self.problem.arms) and self.mixture is None
-        if not (allows_all and posterior.is_settled and posterior.is_single_precision):
+        if not (allows_all and posterior.is_settled) or posterior.is_small_in(codes):
             return int(arms[self.knowledge.winners(codes, arms, 1, rng)[0]])
         model = posterior.model
         best: int = _draw_best(
@@ -90,26 +92,31 @@ class ThompsonSampling(BayesianPolicy):
             model.circuit.tape,
             payoff.scaled,
             payoff.scaled_costs,
+            posterior.any_shape,
         )
         return best
 
     def compiled_trial(self) -> TrialLoop | None:
-        """Return a compiled trial for posteriors in single precision, without propensities."""
+        """Return a compiled trial without propensities, unless small parameters meet open edges."""
         is_plain = type(self) is ThompsonSampling and self.belief.monitor is None
         is_plain &= self.mixture is None
         if not is_plain or self.propensity_samples or self.floor:
             return None
-        return self._play if self.belief.posterior.is_single_precision else None
+        posterior = self.belief.posterior
+        return self._play if posterior.is_settled or not posterior.may_be_small else None
 
     def _play(self, script: TrialScript, rng: np.random.Generator) -> IntArray:
         posterior, rounds = self.belief.posterior, len(script.contexts)
         start = trial_posterior(posterior, script.context_codes)
+        whole = whole_draws(posterior, script.context_codes) if posterior.is_settled else None
         chosen = np.empty(rounds, dtype=np.int64)
         _play_rounds(
             draw_keys(rng, rounds),
             start.state,
             start.rows,
             start.mixture,
+            whole,
+            posterior.any_shape,
             trial_arms(posterior),
             posterior.model.circuit.tape,
             self.problem.payoff.scaled,
@@ -136,12 +143,19 @@ def _best_of(values: Any, results: Any, scaled: Any, costs: Any) -> Any:
 
 @kernel()
 def _draw_best(
-    key: Any, prior: Any, counts: Any, rows: Any, tape: Any, scaled: Any, costs: Any
+    key: Any,
+    prior: Any,
+    counts: Any,
+    rows: Any,
+    tape: Any,
+    scaled: Any,
+    costs: Any,
+    any_shape: Any,
 ) -> Any:
     """Return the best arm under one draw of all rewards."""
     circuit = unrolled(tape)
     lanes = rows.ndim  # one; a literal would compile everything again
-    work = workspace(circuit, lanes)
+    work = workspace(circuit, lanes, any_shape)
     draw_block(key, prior, counts, rows, circuit, lanes - lanes, lanes, work)
     return _best_of(work.values, circuit.results, scaled, costs)
 
@@ -152,6 +166,8 @@ def _play_rounds(
     state: Any,
     rows: Any,
     mixture: Any,
+    whole: Any,
+    any_shape: Any,
     arms: Any,
     tape: Any,
     scaled: Any,
@@ -161,10 +177,26 @@ def _play_rounds(
     """Play each round: draw all rewards, play the best arm, learn."""
     circuit = unrolled(tape)
     lanes = script.contexts.ndim  # one; a literal would compile everything again
-    work, room = workspace(circuit, lanes), mixture_room(mixture, lanes)
-    outcome = new_outcome(script)
+    work, room = workspace(circuit, lanes, any_shape), mixture_room(mixture, lanes)
+    outcome, winners = new_outcome(script), np.empty(lanes, dtype=np.int64)
+    drawn = np.empty((*circuit.results.shape, lanes), dtype=np.float32)
     for t in range(len(chosen)):
-        current = rows[script.contexts[t]]
-        draw_rewards(keys[t], state, current, mixture, circuit, lanes, work, room)
-        chosen[t] = _best_of(work.values, circuit.results, scaled, arms.costs)
+        context = script.contexts[t]
+        current = rows[context]
+        if whole is None:
+            draw_rewards(keys[t], state, current, mixture, circuit, lanes, work, room)
+            chosen[t] = _best_of(work.values, circuit.results, scaled, arms.costs)
+        else:
+            draw_winners(
+                keys[t],
+                state,
+                rows,
+                context,
+                whole,
+                (tape, lanes, scaled),
+                arms.costs,
+                drawn,
+                winners,
+            )
+            chosen[t] = winners[0]
         learn_round(state, mixture, arms, script, t, chosen[t], outcome)

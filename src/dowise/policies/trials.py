@@ -16,7 +16,12 @@ from numba import njit
 from dowise._core.kernels import kernel
 from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Posterior
-from dowise.belief.draw_kernels import count_record, draw_block
+from dowise.belief.draw_kernels import (
+    count_record,
+    draw_block,
+    draw_results,
+    smallest_parameter,
+)
 from dowise.belief.mixture_kernels import (
     draw_mixed_block,
     lane_buffers,
@@ -24,9 +29,10 @@ from dowise.belief.mixture_kernels import (
     weigh,
     with_entries,
 )
-from dowise.belief.posterior import State
+from dowise.belief.posterior import SMALL_PARAMETER, State
 from dowise.model import Codes
-from dowise.model.kernels import observe_round
+from dowise.model.draws import first_of_each_kind
+from dowise.model.kernels import find_winners, find_winners_by_odds, observe_round
 from dowise.model.sampler import TrialScript
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.problem import Record
@@ -64,6 +70,16 @@ class TrialPosterior(NamedTuple):
     rows: IntArray
     """rows[c]: entries where the circuit's rows start in context c."""
     mixture: Mixture | None
+
+
+class WholeDraws(NamedTuple):
+    """Draws of all values of the reward, for rounds with small parameters."""
+
+    tape: IntArray
+    rows: IntArray
+    """rows[c]: entries where this circuit's rows start in context c."""
+    compared: IntArray
+    """Arms that are not always alike."""
 
 
 class Outcome(NamedTuple):
@@ -105,6 +121,22 @@ def trial_posterior(posterior: Posterior, contexts: IntArray) -> TrialPosterior:
     )
     rows = np.array([reading.entries for reading in readings])
     return TrialPosterior(posterior.state(), rows, mixture)
+
+
+def whole_draws(posterior: Posterior, contexts: IntArray) -> WholeDraws | None:
+    """Return what rounds with small parameters need, or None if all shapes are whole numbers."""
+    if posterior.any_shape is None:
+        return None
+    codes = [tuple(context) for context in contexts.tolist()]
+    model, costs = posterior.model, posterior.problem.payoff.scaled_costs
+    if not posterior.may_be_small:  # never used
+        rows = np.array([model.rows(context) for context in codes])
+        return WholeDraws(model.circuit.tape, rows, np.arange(1))
+    return WholeDraws(
+        model.whole_circuit.tape,
+        np.array([model.whole_rows(context) for context in codes]),
+        first_of_each_kind(model.kinds, costs),
+    )
 
 
 def play_steps(
@@ -169,6 +201,40 @@ def draw_rewards(
             work,
             room,
         )
+
+
+@njit(forceinline=True)
+def draw_winners(
+    key: Any,
+    state: Any,
+    rows: Any,
+    context: Any,
+    whole: Any,
+    circuit: Any,
+    costs: Any,
+    drawn: Any,
+    winners: Any,
+) -> Any:
+    """Draw the rewards of all arms as `Posterior.draw` does, and find the best of every draw.
+
+    Returns the sum of the best rewards. `circuit` is (tape, block, scaled reward values), and
+    `whole` is None if all shapes are whole numbers.
+    """
+    tape, block, scaled = circuit
+    prior, counts, current, zero = state.prior, state.counts, rows[context], block - block
+    if whole is None:
+        draw_results(key, prior, counts, current, tape, block, zero, drawn, None)
+        return find_winners(drawn, scaled, costs, winners)
+    any_shape = whole.rows.ndim > 0  # True; a literal would compile everything again
+    if smallest_parameter(prior, counts, current, tape) >= SMALL_PARAMETER:
+        draw_results(key, prior, counts, current, tape, block, zero, drawn, any_shape)
+        return find_winners(drawn, scaled, costs, winners)
+    arms, others, samples = drawn.shape
+    out = np.empty((arms, others + 1, samples), dtype=np.float32)
+    current = whole.rows[context]
+    draw_results(key, prior, counts, current, whole.tape, block, zero, out, any_shape)
+    drawn[:] = out[:, 1:]
+    return find_winners_by_odds(out, scaled, costs, whole.compared, key[0], zero, winners)
 
 
 @njit(forceinline=True)

@@ -20,7 +20,7 @@ from dowise._core.rng import draw_keys
 from dowise._core.types import FloatArray, IntArray
 from dowise.belief import Belief
 from dowise.belief.draw_kernels import workspace
-from dowise.model.kernels import observe_round, unrolled
+from dowise.model.kernels import unrolled
 from dowise.model.sampler import TrialScript
 from dowise.policies.trials import (
     draw_rewards,
@@ -30,7 +30,7 @@ from dowise.policies.trials import (
     trial_arms,
     trial_posterior,
 )
-from dowise.problem import Payoff, Record
+from dowise.problem import Payoff
 
 DRAWS = 32
 """From the posterior in every round: they add less than a per cent to the variance over worlds."""
@@ -61,8 +61,6 @@ def expected_regrets(
     """
     problem, posterior = belief.problem, belief.posterior
     rewards = normalised_rewards(problem.payoff, len(problem.arms))
-    if not posterior.is_single_precision:
-        return problem.payoff.span * _stepwise_gaps(belief, rewards, script, chosen, rng)
     start, gaps = trial_posterior(posterior, script.context_codes), np.empty(len(chosen))
     _expect_rounds(
         draw_keys(rng, len(chosen)),
@@ -76,30 +74,9 @@ def expected_regrets(
         chosen,
         np.empty((2, DRAWS)),
         gaps,
+        posterior.any_shape,
     )
     return problem.payoff.span * gaps
-
-
-def _stepwise_gaps(
-    belief: Belief,
-    rewards: NormalisedRewards,
-    script: TrialScript,
-    chosen: IntArray,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Return the gaps round by round, as the compiled loop does, in the belief's precision."""
-    problem, gaps = belief.problem, np.empty(len(chosen))
-    contexts = [tuple(codes) for codes in script.context_codes.tolist()]
-    codes = np.empty(len(script.mechanism.order), dtype=np.int64)
-    for t, arm in enumerate(chosen.tolist()):
-        draws = belief.draw(contexts[script.contexts[t]], DRAWS, rng)
-        net = rewards.least[:, None] + np.einsum("avs,v->as", draws.after_first, rewards.more)
-        gaps[t] = (net.max(axis=0) - net[arm]).mean()
-        values = np.empty(len(problem.graph), dtype=np.int64)
-        observe_round(script, t, arm, codes, values)
-        played = problem.arms[arm]
-        belief.learn(Record(problem, played, values, problem.fixed(played)))
-    return gaps
 
 
 @njit(inline="always")
@@ -142,13 +119,14 @@ def _expect_rounds(
     chosen: Any,
     gap_room: Any,
     gaps: Any,
+    any_shape: Any,
 ) -> None:
     """For each round, draw all rewards, compute the mean gap of the played arm, and learn.
 
     rows[c] are the rows of the circuit, or what the versions read, under context c.
     """
     circuit, lanes = unrolled(tape), gap_room.shape[1]
-    work, room = workspace(circuit, lanes), mixture_room(mixture, lanes)
+    work, room = workspace(circuit, lanes, any_shape), mixture_room(mixture, lanes)
     outcome = new_outcome(script)
     for t in range(len(chosen)):
         current = rows[script.contexts[t]]
