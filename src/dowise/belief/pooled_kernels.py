@@ -14,17 +14,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import int64, njit
+from numba import float64, int64, njit
 from numba.extending import overload
 
 from dowise._core.kernels import kernel
-from dowise.belief.variates import exp64, log64
+from dowise.belief.variates import SMALL, exp64, log64
 
 NAT = float(2**36)  # one nat of evidence, which is counted in integers
-_NEGLIGIBLE = 1e-12  # pairs with a smaller share are left out when rows are matched
 
 
-@njit
+@SMALL
 def log_in_nats(x):
     """Return log x as an integer number of 2⁻³⁶ nats."""
     return int64(np.rint(log64(x) * NAT))
@@ -59,29 +58,32 @@ def _add_pooled(state, table, entry, code, step):
         match_table(state, table)
 
 
-@njit
+@SMALL
 def _weigh_entry(state, table, row, code, step):
     """Add to the evidence what one more record with this value tells; see the module docstring."""
-    counts, grid, size = state.counts, state.pooling.grid, state.pooling.sizes[table]
+    counts, told, size = state.counts, state.told, state.pooling.sizes[table]
+    shapes, grid_sums = state.pooling.grid.shapes, state.pooling.grid.sums
+    sum_of = state.pooling.grid.sum_of
     left = int64(0)
     for k in range(size):
         left += counts[row + k]
     gain = log_in_nats(1.0 + counts[row + code]) - log_in_nats(float(size) + left)
     state.told_flat[table] += step * gain
-    logs = np.empty(len(grid.shapes), dtype=np.int64)
-    sums = np.empty(len(grid.sums), dtype=np.int64)
+    width = len(shapes)
+    logs = np.empty(width + len(grid_sums), dtype=np.int64)
     for stick in range(min(code, size - 2) + 1):
         hit = counts[row + stick]
         is_hit = stick == code
-        told = state.told[table, stick]
-        for i in range(len(sums)):
-            sums[i] = log_in_nats(grid.sums[i] + left)
-        for i in range(len(logs)):
-            logs[i] = log_in_nats(grid.shapes[i] + (hit if is_hit else left - hit))
-        width = len(logs)
-        for g in range(len(told)):
-            shape = g // width if is_hit else g % width
-            told[g] += step * (logs[shape] - sums[grid.sum_of[g]])
+        count = hit if is_hit else left - hit
+        for i in range(width):
+            logs[i] = log_in_nats(shapes[i] + count)
+        for i in range(len(grid_sums)):
+            logs[width + i] = log_in_nats(grid_sums[i] + left)
+        for i in range(width):
+            for j in range(width):
+                g = i * width + j
+                gain = logs[i if is_hit else j] - logs[width + sum_of[g]]
+                told[table, stick, g] += step * gain
         left -= hit
 
 
@@ -89,22 +91,73 @@ def _weigh_entry(state, table, row, code, step):
 def weigh_table(state, table, shares):
     """Fill shares[stick, g] with the posterior of the pairs, and return P(pooled)."""
     grid, size = state.pooling.grid, state.pooling.sizes[table]
-    pooled = 0.0
+    return _weigh(state.told, state.told_flat[table], table, grid.log_prior, size, shares)
+
+
+@SMALL
+def _weigh(told, told_flat, table, log_prior, size, shares):
+    pooled, pairs = 0.0, log_prior.shape[1]
     for stick in range(size - 1):
-        share, top = shares[stick], -np.inf
-        for g in range(len(grid.a)):
-            share[g] = grid.log_prior[size - 1 - stick, g] + state.told[table, stick, g] / NAT
-            top = max(top, share[g])
-        total = 0.0
-        for g in range(len(grid.a)):
-            share[g] = exp64(share[g] - top)
-            total += share[g]
-        for g in range(len(grid.a)):
-            share[g] /= total
+        later = size - 1 - stick
+        for g in range(pairs):  # sums have loops of their own: the others are vectorised
+            shares[stick, g] = log_prior[later, g] + told[table, stick, g] * (1 / NAT)
+        top, total = -np.inf, 0.0
+        for g in range(pairs):
+            top = max(top, shares[stick, g])
+        for g in range(pairs):
+            shares[stick, g] = exp64(shares[stick, g] - top)
+        for g in range(pairs):
+            total += shares[stick, g]
+        scale = 1.0 / total
+        for g in range(pairs):
+            shares[stick, g] *= scale
         pooled += top + log64(total)
-    gap = state.told_flat[table] / NAT - pooled
+    gap = told_flat / NAT - pooled
     odds = exp64(-abs(gap))
     return odds / (1 + odds) if gap > 0 else 1 / (1 + odds)
+
+
+# Rows of the room of `match_table`. One array is allocated: several take longer than all the rest.
+_SUMS, _FIRST, _SECOND, _MEANS, _SQUARES, _UNSEEN, _MOMENTS = 0, 1, 2, 3, 4, 5, 6
+
+
+@SMALL
+def _sum_moments(room, stick, shares, shape, pair, mirrored):
+    """Fill in Σ w, Σ w·a and Σ w·a² over the pairs of each distinct sum a + b, for one stick.
+
+    w is the share of a pair. Of the rows of `room` three each are the moments of a stick.
+    """
+    row = _MOMENTS + 3 * stick
+    for c in range(len(pair)):
+        g, h = pair[c], mirrored[c]
+        w, v = shares[stick, g], shares[stick, h] if g != h else 0.0
+        a, b = w * shape[g], v * shape[h]
+        room[row, c], room[row + 1, c], room[row + 2, c] = w + v, a + b, a * shape[g] + b * shape[h]
+
+
+@SMALL
+def _moments_of_stick(room, stick, sums, hit, left):
+    """Return E[s] and E[s²] of a stick with `hit` hits among `left` records, if rows are pooled.
+
+    Given the pair they are (a + hit)/(c + left), and that times (a + hit + 1)/(c + left + 1).
+    """
+    row, x, n = _MOMENTS + 3 * stick, float64(hit), float64(left)
+    for i in range(sums):
+        total, first, second = room[row, i], room[row + 1, i], room[row + 2, i]
+        inverse = 1.0 / (room[_SUMS, i] + n)
+        room[_FIRST, i] = (first + x * total) * inverse
+        top = second + (2.0 * x + 1.0) * first + x * (x + 1.0) * total
+        room[_SECOND, i] = top * (inverse / (room[_SUMS, i] + n + 1.0))
+    mean, square, more_mean, more_square = 0.0, 0.0, 0.0, 0.0
+    for i in range(0, sums - 1, 2):  # two sums each run in parallel
+        mean += room[_FIRST, i]
+        more_mean += room[_FIRST, i + 1]
+        square += room[_SECOND, i]
+        more_square += room[_SECOND, i + 1]
+    if sums % 2:
+        mean += room[_FIRST, sums - 1]
+        square += room[_SECOND, sums - 1]
+    return mean + more_mean, square + more_square
 
 
 @kernel()
@@ -113,61 +166,51 @@ def match_table(state, table):
 
     The rows without records are all alike, and are matched once.
     """
-    pooling, counts = state.pooling, state.counts
-    size, grid = pooling.sizes[table], pooling.grid
-    shares = np.empty((size - 1, len(grid.a)))
-    pooled = weigh_table(state, table, shares)
-    a, c, share = np.empty_like(shares), np.empty_like(shares), np.empty_like(shares)
-    used = np.zeros(size - 1, dtype=np.int64)
+    counts, prior, starts = state.counts, state.prior, state.pooling.starts
+    size, a, grid_sums = state.pooling.sizes[table], state.pooling.grid.a, state.pooling.grid.sums
+    used, sums = _MOMENTS + 3 * (size - 1), len(grid_sums)
+    room = np.empty((used + size - 1, max(len(a), size)))
+    shares = room[used:]
+    log_prior = state.pooling.grid.log_prior
+    pooled = _weigh(state.told, state.told_flat[table], table, log_prior, size, shares)
+    pair, mirrored = state.pooling.grid.pair, state.pooling.grid.mirrored
     for stick in range(size - 1):
-        total = 0.0
-        for g in range(len(grid.a)):
-            if shares[stick, g] > _NEGLIGIBLE:
-                i = used[stick]
-                a[stick, i], c[stick, i] = grid.a[g], grid.a[g] + grid.b[g]
-                share[stick, i] = shares[stick, g]
-                total += shares[stick, g]
-                used[stick] += 1
-        for i in range(used[stick]):
-            share[stick, i] /= total
-    means, squares, unseen = np.empty(size), np.empty(size), np.empty(size)
-    unseen[0] = -1.0
-    for row in range(pooling.starts[table], pooling.starts[table + 1], size):
+        _sum_moments(room, stick, shares, a, pair, mirrored)
+    for i in range(sums):
+        room[_SUMS, i] = grid_sums[i]
+    has_unseen = False
+    for row in range(starts[table], starts[table + 1], size):
         records = int64(0)
         for k in range(size):
             records += counts[row + k]
-        if records == 0 and unseen[0] >= 0:
+        if records == 0 and has_unseen:
             for k in range(size):
-                state.prior[row + k] = unseen[k]
+                prior[row + k] = room[_UNSEEN, k]
             continue
         left, rest, rest2 = records, 1.0, 1.0
         for stick in range(size - 1):
-            hit, mean, square = counts[row + stick], 0.0, 0.0
-            for i in range(used[stick]):
-                m = (a[stick, i] + hit) / (c[stick, i] + left)
-                mean += share[stick, i] * m
-                square += (
-                    share[stick, i] * m * (a[stick, i] + hit + 1.0) / (c[stick, i] + left + 1.0)
-                )
-            means[stick], squares[stick] = rest * mean, rest2 * square
+            hit = counts[row + stick]
+            mean, square = _moments_of_stick(room, stick, sums, hit, left)
+            room[_MEANS, stick], room[_SQUARES, stick] = rest * mean, rest2 * square
             rest *= 1.0 - mean
             rest2 *= 1.0 - 2.0 * mean + square
             left -= hit
-        means[size - 1], squares[size - 1] = rest, rest2
+        room[_MEANS, size - 1], room[_SQUARES, size - 1] = rest, rest2
         above, below = 0.0, 0.0
         for k in range(size):
             own = 1.0 + counts[row + k]
             m = own / (size + records)
             square = m * (own + 1.0) / (size + records + 1.0)
-            means[k] = (1.0 - pooled) * m + pooled * means[k]
-            square = (1.0 - pooled) * square + pooled * squares[k]
-            above += means[k] * (1.0 - means[k])
-            below += square - means[k] * means[k]
+            room[_MEANS, k] = (1.0 - pooled) * m + pooled * room[_MEANS, k]
+            square = (1.0 - pooled) * square + pooled * room[_SQUARES, k]
+            above += room[_MEANS, k] * (1.0 - room[_MEANS, k])
+            below += square - room[_MEANS, k] * room[_MEANS, k]
         kappa = above / below - 1.0
         for k in range(size):
-            state.prior[row + k] = kappa * means[k] - counts[row + k]
+            prior[row + k] = kappa * room[_MEANS, k] - counts[row + k]
             if records == 0:
-                unseen[k] = state.prior[row + k]
+                has_unseen = True
+                room[_UNSEEN, k] = prior[row + k]
 
 
 @kernel()

@@ -44,6 +44,10 @@ class Grid(NamedTuple):
     """Distinct values of a + b."""
     sum_of: IntArray
     """Index of each pair's a + b in `sums`."""
+    pair: IntArray
+    """The pair with a ≤ b of each sum."""
+    mirrored: IntArray
+    """The pair (b, a) of each sum."""
     log_prior: FloatArray
     """log_prior[d, g]: prior of pair g for a stick with d values after it."""
 
@@ -109,7 +113,9 @@ def grid(values: int) -> Grid:
     for later in range(1, len(log_prior)):
         weights = 1 / np.minimum(a, b / later)
         log_prior[later] = np.log(weights / weights.sum())
-    return Grid(SHAPES, a, b, sums, sum_of.astype(np.int64), log_prior)
+    low, high = np.flatnonzero(a <= b), np.flatnonzero(a >= b)
+    pair, mirrored = low[np.argsort(sum_of[low])], high[np.argsort(sum_of[high])]
+    return Grid(SHAPES, a, b, sums, sum_of.astype(np.int64), pair, mirrored, log_prior)
 
 
 def pooling_of(layout: TableLayout, may_pool: BoolArray) -> Pooling:

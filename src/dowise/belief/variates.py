@@ -158,14 +158,14 @@ def exp32(x):
     return float32(0) if low else scaled
 
 
-@CALLED
+@SMALL
 def exp64(x):
     """Return e^x for x ≤ 0 (0 below −708), to about 2e-16: Cephes' rational approximation.
 
     libm is not used because it differs between machines.
     """
-    if x < -708:
-        return 0.0
+    low = x < -708
+    x = -708.0 if low else x
     k = np.floor(x * 1.4426950408889634073599 + 0.5)
     r = x - k * 6.93145751953125e-1
     r -= k * 1.42860682030941723212e-6
@@ -174,7 +174,7 @@ def exp64(x):
     q = 3.00198505138664455042e-6 * r2 + 2.52448340349684104192e-3
     q = (q * r2 + 2.27265548208155028766e-1) * r2 + 2.0
     power = np.int64((int64(k) + int64(1023)) << int64(52)).view(np.float64)
-    return (1.0 + 2.0 * (p / (q - p))) * power
+    return 0.0 if low else (1.0 + 2.0 * (p / (q - p))) * power
 
 
 @SMALL
