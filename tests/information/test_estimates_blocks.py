@@ -32,14 +32,14 @@ def test_draws_in_blocks_have_the_same_bits(make, prior, monkeypatch):
     assert np.array_equal(
         np.concatenate([b.after_first for b in blocks], axis=2), draws.after_first
     )
-    assert {b.double is None for b in blocks} == {draws.double is None} == {prior == 1}
-    if draws.double is not None:
-        assert np.array_equal(np.concatenate([b.double for b in blocks], axis=2), draws.double)
+    assert {b.whole is None for b in blocks} == {draws.whole is None} == {prior == 1}
+    if draws.whole is not None:
+        assert np.array_equal(np.concatenate([b.whole for b in blocks], axis=2), draws.whole)
 
 
 @either
 def test_ties_are_broken_equally_in_blocks(make, monkeypatch):
-    """The prior is so small that doubles saturate, so ties are broken by the number of the draw."""
+    """The prior is so small that draws saturate, so ties are broken by the number of the draw."""
     problem = make()
     belief, payoff = Belief(problem, 1e-4), problem.payoff
     codes = problem.context_codes(dict.fromkeys(problem.context, 1) or None)
@@ -48,7 +48,7 @@ def test_ties_are_broken_equally_in_blocks(make, monkeypatch):
     draws = belief.draw(codes, 1000, 5)
     winners, _ = draws.winners(payoff)
     assert np.array_equal(np.concatenate([b.winners(payoff)[0] for b in blocks]), winners)
-    other_key = Draws(draws.after_first, draws.double, draws.kinds, draws.key + 1)
+    other_key = Draws(draws.after_first, draws.whole, draws.kinds, draws.key + 1)
     assert (other_key.winners(payoff)[0] != winners).any()
     some = np.arange(len(problem.arms))[1:]
     among = np.concatenate([b.among(some).winners(payoff)[0] for b in blocks])
@@ -69,7 +69,7 @@ def test_blocks_have_limited_size(prior, numbers, monkeypatch):
     blocks = list(Belief(load_problem("task1"), prior).draw_in_blocks((), 10_000, 0))
     assert sum(block.samples for block in blocks) == 10_000
     assert (
-        max((block.after_first if prior == 1 else block.double).size for block in blocks) <= numbers
+        max((block.after_first if prior == 1 else block.whole).size for block in blocks) <= numbers
     )
 
 
@@ -77,7 +77,7 @@ def split(draws, size):
     """Yield the draws in blocks of this size."""
     for i in range(0, draws.samples, size):
         others = draws.after_first[:, :, i : i + size]
-        whole = None if draws.double is None else draws.double[:, :, i : i + size]
+        whole = None if draws.whole is None else draws.whole[:, :, i : i + size]
         yield Draws(others, whole, draws.kinds, draws.key, i)
 
 

@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowise.model.kernels import find_winners, find_winners_by_odds
+from dowise.model.kernels import find_winners
+from dowise.model.kernels import find_winners_by_odds as find_among
 
 KEY = np.uint64(0xD0)
+
+
+def find_winners_by_odds(whole, scaled, costs, key, first, winners):
+    """Compare all arms."""
+    return find_among(whole, scaled, costs, np.arange(len(whole)), key, first, winners)
 
 
 def plain_winners(drawn, scaled, costs):
@@ -137,6 +143,15 @@ def test_arms_that_tie_are_equally_likely(arms, chance):
     assert (repeated == winners).all() and (other_key != winners).mean() > 0.3
     find_winners_by_odds(whole[:, :, 999:].copy(), scaled, costs, KEY, 999, repeated[999:])
     assert (repeated == winners).all()
+
+
+def test_only_some_arms_are_compared():
+    whole = np.array([[[0.1], [0.9]], [[0.3], [0.7]], [[0.2], [0.8]]])
+    for costs in ([0.0, 0.0, 0.0], [0.0, 0.2, 0.1]):
+        winners, compared = np.empty(1, np.int64), np.array([1, 2])
+        arguments = np.array([0.0, 1.0]), np.array(costs), compared, KEY, 0, winners
+        peak = find_among(whole, *arguments)
+        assert winners[0] == 2 and peak == pytest.approx(0.8 - costs[2])
 
 
 def test_arms_win_equally_often_under_a_tiny_prior():

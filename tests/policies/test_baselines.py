@@ -171,13 +171,13 @@ def test_a_prior_can_be_passed():
 
 @pytest.mark.parametrize("prior", [0.02, 0.05])
 def test_small_priors_do_not_tie(prior):
-    """In single precision .568 at .02; five standard errors are a false alarm of 6e-7."""
+    """Without the first value .568 at .02; five standard errors are a false alarm of 6e-7."""
     policy = make_policy("bernoulli-ts", TWO_ARMS, prior=(prior, prior), propensity_samples=100_000)
     assert abs(policy.decide(rng=0).probabilities[0] - 0.5) < 5 * 0.5 / np.sqrt(100_000) + 1e-5
 
 
 def test_ties_of_draws_are_broken_independently_in_every_decision():
-    """At .001 one draw in eight is a tie even in double precision; five standard errors."""
+    """At .001 most draws tie; five standard errors."""
     policy = make_policy("bernoulli-ts", TWO_ARMS, prior=(0.001, 0.001))
     first = [str(policy.decide(rng=seed).arm) == "do(X=0)" for seed in range(10_000)]
     assert abs(np.mean(first) - 0.5) < 5 * 0.5 / np.sqrt(10_000)

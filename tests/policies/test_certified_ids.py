@@ -323,7 +323,7 @@ def test_figures_of_allowed_arms_are_net_of_cost():
     )
 
 
-def test_small_priors_use_double_precision():
+def test_small_priors_are_supported():
     problem = Problem(CausalGraph.parse("X -> Y; Z -> Y"), "Y", prior=0.05)
     policy = CertifiedSampling(problem, samples=200)
     for _ in range(5):

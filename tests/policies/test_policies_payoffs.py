@@ -33,7 +33,7 @@ BY_GRAPH = [name for name in LEARNING if policy_info(name).learns_from == "every
 VARIANTS = [
     *((name, OPTIONS.get(name, {})) for name in LEARNING),
     ("ts", {"propensity_samples": 20}),
-    ("ts", {"prior": 0.02, "propensity_samples": 20}),  # draws in double precision
+    ("ts", {"prior": 0.02, "propensity_samples": 20}),  # draws of all values
     ("ids", {"samples": 50, "interval": "optimistic"}),
     ("ids", {"samples": 50, "prior": 0.02}),
     ("bernoulli-ts", {"prior": (0.05, 0.05), "propensity_samples": 20}),

@@ -32,6 +32,7 @@ SOFT = Problem(load_problem("task1").graph, "Y", non_manipulable="Z", soft=0.1)
 PROBLEMS = {
     "task1": "task1",
     "task2": "task2",
+    "task3": "task3",
     "reversed reward": REVERSED_REWARD,
     "costs": COSTLY,
     "many contexts": MANY_CONTEXTS,
@@ -69,6 +70,12 @@ def case(name, world, **options):
             for name in ("commit-kg", "ids")
             for world in ("task2", "costs")
         ),
+        case("ids", "task3", prior="pooled"),
+        case("ids", "costs", prior=0.05),
+        case("ids", "task2", prior=0.5),
+        case("ts", "task3", prior="pooled"),
+        case("ts", "costs", prior=0.05),
+        case("ts", "doubtful edges", prior=0.5),
         case("ids", "task2", about="map", choice="deterministic", floor=0.1),
         case("ids", "task2", gain="rows", about="map", choice="deterministic"),
     ],
@@ -105,12 +112,8 @@ def test_a_subclass_is_stepped(base):
     assert Custom(TWO_ARMS).compiled_trial() is None
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("ts", {"prior": 0.02}), ("bernoulli-ts", {"prior": (0.05, 0.05)})],
-)
-def test_small_parameters_are_stepped_because_single_precision_would_tie(name, options):
-    assert make_policy(name, TWO_ARMS, **options).compiled_trial() is None
+def test_bernoulli_ts_is_stepped_where_small_parameters_would_tie():
+    assert make_policy("bernoulli-ts", TWO_ARMS, prior=(0.05, 0.05)).compiled_trial() is None
 
 
 def test_a_policy_with_pending_plays_is_stepped():
