@@ -332,7 +332,13 @@ def prediction_sentence(problem: Problem, log_ratio: float) -> str:
 
 
 def _joined(parts: list[Draws]) -> Draws:
-    """Return several draws as one."""
+    """Return several draws as one.
+
+    Arms with the same reward by the graph may differ without it, so they are all told apart.
+    """
     if len(parts) == 1:
         return parts[0]
-    return Draws(np.concatenate([part.after_first for part in parts], axis=2))
+    if all(part.whole is None for part in parts):
+        return Draws(np.concatenate([part.after_first for part in parts], axis=2))
+    whole = np.concatenate([part.distributions() for part in parts], axis=2)
+    return Draws(whole[:, 1:], whole, np.arange(len(whole)), parts[-1].key)
