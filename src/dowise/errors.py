@@ -26,6 +26,7 @@ CODES: Mapping[str, str] = {
     "conflicting-roles": "A variable has two roles that exclude each other.",
     "constant-reward": "All values of the reward are worth the same.",
     "contradictory-edge": "An edge is declared in two ways that exclude each other.",
+    "contradictory-order": "A stated order of variables contradicts the graph or the context.",
     "contradictory-record": "An outcome contradicts the arm that was played.",
     "cross-site-request": "A page of another site sent the request.",
     "cyclic-graph": "The graph has a directed cycle.",

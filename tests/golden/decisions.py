@@ -90,12 +90,16 @@ PROBLEMS = {
         "U -> X; U -> Y; X -> Z -> Y; W -> Z", "Y", non_manipulable="Z", hidden=("U",)
     ),
     "hidden-context": lambda: Problem("C -> X -> Z -> Y; C -> Y; X <-> Y!", "Y", "C"),
-    "doubtful": lambda: Problem("Z -> X -> Y; Z ?-> Y; X <?> Y", "Y"),
-    "doubtful-context": lambda: Problem("C -> X -> Z -> Y; C ?-> Y; X <-> Y", "Y", "C", "Z"),
+    "doubtful": lambda: Problem("Z -> X -> Y; Z ?-> Y; X <?> Y", "Y", edge_rules=1),
+    "doubtful-context": lambda: Problem(
+        "C -> X -> Z -> Y; C ?-> Y; X <-> Y", "Y", "C", "Z", edge_rules=1
+    ),
     "doubtful-costs": lambda: Problem(
         "C ?-> Y; X -> Z -> Y; X ?-> Y", "Y", "C", minimise=True, costs={"X": 0.1, "Z": 0.2}
     ),
-    "soft": lambda: Problem("Z -> X -> Y; W -> Y", "Y", soft=0.1),
+    "soft": lambda: Problem("Z -> X -> Y; W -> Y", "Y", soft=0.1, edge_rules=1),
+    "narrow": lambda: Problem("Z -> X -> Y; Z ?-> Y; X <?> Y", "Y"),
+    "soft-order": lambda: Problem("Z -> X -> Y; W -> Y", "Y", "", "W", soft=0.1),
     "own-prior": lambda: Problem(
         "X -> Z -> Y", "Y", prior={"Y": [[4.0, 1.0], [1.0, 2.0]]}, reward_values={"0": -1, "1": 3}
     ),
@@ -131,7 +135,10 @@ CASES = [
         Case(policy, problem, options)
         for policy, options in _BELIEVERS
         for problem in PROBLEMS
-        if not (policy == "best" and problem in ("healthcare", "values", "all-arms", "soft"))
+        if not (
+            policy == "best"
+            and problem in ("healthcare", "values", "all-arms", "soft", "soft-order")
+        )
         and not (policy == "commit-kg" and problem == "healthcare")
     ),
     *(

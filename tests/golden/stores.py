@@ -48,8 +48,12 @@ EXPERIMENTS = {  # name: problem, policy, options; "best" was commit-kg with fla
         {"samples": 50, "gain": "all", "about": "map", "floor": 0.1},
     ),
     "best": (lambda: Problem(GRAPH, "Y", "C", "Z", costs={"X": 0.1}), "commit-kg", THEN),
-    "best, doubtful": (lambda: Problem(DOUBTFUL, "Y", "C", "Z"), "commit-kg", THEN),
-    "ids, doubtful": (lambda: Problem(DOUBTFUL, "Y", "C", "Z"), "ids", {"samples": 50}),
+    "best, doubtful": (lambda: Problem(DOUBTFUL, "Y", "C", "Z", edge_rules=1), "commit-kg", THEN),
+    "ids, doubtful": (
+        lambda: Problem(DOUBTFUL, "Y", "C", "Z", edge_rules=1),
+        "ids",
+        {"samples": 50},
+    ),
     "ts": (
         lambda: Problem(GRAPH, "Y", "C", "Z", minimise=True),
         "ts",
@@ -138,6 +142,8 @@ def events_of(path, name):
             body["options"] = {key: x for key, x in body["options"].items() if key not in LATER}
         for key in {"maker", "reason", "known", "digest", "erased"} & {*(body or {})}:
             body[key] = "<any>"
+        if body and "problem" in body:  # earlier versions had no other rules
+            body["problem"] = body["problem"].replace("edge_rules = 1\n", "")
         page.append([kind, actor, body])
     return page
 

@@ -72,38 +72,69 @@ def true_factor(world, sizes, v, component, scope):
 
 
 class SlowMixture:
-    """One posterior for each set of doubtful edges, from dictionaries of counts."""
+    """One posterior for each set of doubtful edges, from dictionaries of counts.
+
+    A set has several structures: each district that doubtful hidden causes join is wide or narrow,
+    if that makes a difference. A structure is a set with the variables that have narrow tables.
+    """
 
     def __init__(self, problem, prior=1.0):
         self.problem, self.prior = problem, prior
         self.order = order_of(problem)
         edges = list(problem.edge_priors)
-        self.subsets = [
+        subsets = [
             frozenset(s)
             for s in chain.from_iterable(combinations(edges, k) for k in range(len(edges) + 1))
         ]
         self.full = Graph(problem, self.order)
+        self.certain = Graph(problem, self.order, edges)
         self.graphs = {
-            s: Graph(problem, self.order, [e for e in edges if e not in s]) for s in self.subsets
+            s: Graph(problem, self.order, [e for e in edges if e not in s]) for s in subsets
         }
-        self.log_weight = {
-            s: sum(log(p if e in s else 1 - p) for e, p in problem.edge_priors.items())
-            for s in self.subsets
-        }
-        self.counts = {s: {} for s in self.subsets}
         self.needed = {
             (v, self.full.component(v, cut))
             for cut in ((), *problem.arms)
             for v in self.order
             if v not in cut
         }
+        self.log_weight = {}
+        for s in subsets:
+            prior = sum(log(p if e in s else 1 - p) for e, p in problem.edge_priors.items())
+            joined = [d for d in self._districts(s) if self._differs(s, d)]
+            for k in range(len(joined) + 1):
+                for narrow in combinations(joined, k):
+                    structure = s, frozenset().union(*narrow)
+                    self.log_weight[structure] = prior - len(joined) * log(2)
+        self.counts = {structure: {} for structure in self.log_weight}
 
-    def _row(self, s, v, cut, values):
-        component = self.graphs[s].component(v, cut)
-        scope = self.graphs[s].scope(v, component)
-        key = v, component, tuple(values[u] for u in scope)
+    def _districts(self, s):
+        """Return the districts of a set of edges that some of its edges hold together."""
+        siblings, useful = self.graphs[s].siblings, self.full.useful
+        districts = {c_component(siblings, v, useful) for v in useful}
+        pairs = [set(e.split(" <-> ")) for e in s if " <-> " in e]
+        return sorted((d for d in districts if any(p <= d for p in pairs)), key=sorted)
+
+    def _differs(self, s, district):
+        """Return True if some table of the district is narrower with narrow tables."""
+        return self.problem.edge_rules > 1 and any(
+            self.scope((s, frozenset()), v, component) != self.scope((s, district), v, component)
+            for v, component in self.needed
+            if v in district and v not in self.problem.context
+        )
+
+    def scope(self, structure, v, component):
+        """Return the scope of v, whose component in the full graph is given."""
+        s, narrow = structure
+        joined = c_component(self.graphs[s].siblings, v, component)
+        core = c_component(self.certain.siblings, v, component) if v in narrow else joined
+        parents = self.graphs[s].parents
+        return joined, tuple(sorted(joined.union(*(parents[u] for u in core)) - {v}))
+
+    def _row(self, structure, v, cut, values):
+        joined, scope = self.scope(structure, v, self.full.component(v, cut))
+        key = v, joined, tuple(values[u] for u in scope)
         size = len(self.problem.domains[v])
-        return self.counts[s].setdefault(key, [self.prior] * size)
+        return self.counts[structure].setdefault(key, [self.prior] * size)
 
     def learn(self, record):
         labels, cut = record.labels, set(record.arm)
@@ -113,26 +144,28 @@ class SlowMixture:
             scope = self.full.scope(v, component)
             if (v, component) not in self.needed or not {*scope, v} <= {*codes}:
                 continue
-            for s in self.subsets:
-                row = self._row(s, v, cut, codes)
+            for structure in self.log_weight:
+                row = self._row(structure, v, cut, codes)
                 if v not in self.problem.context:
-                    self.log_weight[s] += log(row[codes[v]] / sum(row))
+                    self.log_weight[structure] += log(row[codes[v]] / sum(row))
                 row[codes[v]] += 1
 
     def weights(self):
-        logs = np.array([self.log_weight[s] for s in self.subsets])
+        logs = np.array([*self.log_weight.values()])
         weights = np.exp(logs - logs.max())
-        return dict(zip(self.subsets, weights / weights.sum(), strict=True))
+        return dict(zip(self.log_weight, weights / weights.sum(), strict=True))
 
     def edges(self):
         weights = self.weights()
-        return {e: sum(w for s, w in weights.items() if e in s) for e in self.problem.edge_priors}
+        return {
+            e: sum(w for (s, _), w in weights.items() if e in s) for e in self.problem.edge_priors
+        }
 
     def mean_distributions(self, context):
         problem = self.problem
         means = np.zeros((len(problem.arms), len(problem.domains[problem.reward])))
         fixed = {v: problem.domains[v].index(str(x)) for v, x in (context or {}).items()}
-        for s, weight in self.weights().items():
+        for structure, weight in self.weights().items():
             for a, arm in enumerate(problem.arms):
                 settings = fixed | {v: problem.domains[v].index(x) for v, x in arm.items()}
                 free = [v for v in self.order if v in self.full.useful and v not in settings]
@@ -141,7 +174,7 @@ class SlowMixture:
                     state |= {v: 0 for v in problem.graph if v not in state}
                     chance = weight
                     for v in free:
-                        row = self._row(s, v, set(arm), state)
+                        row = self._row(structure, v, set(arm), state)
                         chance *= row[state[v]] / sum(row)
                     means[a, state[problem.reward]] += chance
         return means

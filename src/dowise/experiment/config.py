@@ -183,11 +183,12 @@ class ExperimentConfig:
 def problem_of(text: str) -> Problem:
     """Parse a problem; equal texts return the same object while it is in use.
 
-    Parsing may take seconds, and events are applied while other writers wait.
+    Parsing may take seconds, and events are applied while other writers wait. Experiments that
+    began before rules for doubtful edges were recorded go on with the first ones.
     """
     problem = _PROBLEMS.get(text)
     if problem is None:
-        problem = _PROBLEMS[text] = parse_problem(text)
+        problem = _PROBLEMS[text] = parse_problem(text, edge_rules=1)
     return problem
 
 

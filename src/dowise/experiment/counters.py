@@ -81,7 +81,7 @@ class UnusedValues:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._order = FactorOrder(problem.possible, problem.context, problem.reward)
+        self._order = FactorOrder(problem.possible, problem.context, problem.reward, problem.order)
         self._cache: dict[tuple[frozenset[str], frozenset[str]], dict[str, tuple[str, ...]]] = {}
 
     def of(self, case: Case) -> dict[str, tuple[str, ...]]:

@@ -17,7 +17,7 @@ projected out, doing nothing would wrongly look possible as well:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from dowise.errors import DowiseError
@@ -110,27 +110,41 @@ def _remove(
 
 FactorKey = tuple[int, int]
 """A variable and its component, the bit set of variables that determines its factor."""
+Rank = tuple[int, ...]
+"""Keys of a variable that decide which of several comes first in an order."""
 
 
 class FactorOrder:
     """Order of the variables of a problem, and the factors along it; sets of variables are bits.
 
     Context comes first, then the ancestors of reward and context, then the rest, which no reward
-    needs. Under an intervention on X the factor of v is determined by its *component* T(v, X): the
-    c-component of v among the variables before it that X leaves alone. Two interventions share the
-    factor of v if and only if they leave it the same component, so the key of a factor is (v, T);
-    docs/hidden.md has the proof. A hidden cause of variables that no reward needs joins nothing.
+    needs; or the order is given. Under an intervention on X the factor of v is determined by its
+    *component* T(v, X): the c-component of v among the variables before it that X leaves alone. Two
+    interventions share the factor of v if and only if they leave it the same component, so the key
+    of a factor is (v, T); docs/hidden.md has the proof. A hidden cause of variables that no reward
+    needs joins nothing.
     """
 
-    def __init__(self, graph: CausalGraph, context: Iterable[str], reward: str) -> None:
+    def __init__(
+        self,
+        graph: CausalGraph,
+        context: Iterable[str],
+        reward: str,
+        order: Iterable[str] | None = None,
+        ranks: Sequence[Rank] | None = None,
+    ) -> None:
         self.graph = graph
         """Graph with every edge that may exist."""
         self.context = graph.mask(context)
         self.useful = closure(self.context | graph.mask(reward), graph.adjacency.parents)
         """Ancestors of reward and context."""
         self.edges = tied_within(graph.adjacency, self.useful)
-        everything = (1 << len(graph)) - 1
-        self.variables = factor_order(self.edges, (self.context, self.useful, everything))
+        if order is None:
+            pools = self.context, self.useful, (1 << len(graph)) - 1
+            self.variables = factor_order(self.edges, pools, ranks)
+        else:
+            positions = {name: v for v, name in enumerate(graph.variables)}
+            self.variables = [positions[name] for name in order]
         self.before = predecessors(self.variables, len(graph))
         """For each variable, itself and its predecessors."""
 
@@ -144,13 +158,19 @@ class FactorOrder:
         return with_parents(self.edges, component) & ~(1 << v)
 
 
-def factor_order(edges: Adjacency, pools: Iterable[int]) -> list[int]:
+def factor_order(
+    edges: Adjacency,
+    pools: Iterable[int],
+    ranks: Sequence[Rank] | None = None,
+    by_scope: bool = True,
+) -> list[int]:
     """Return the one order of variables in which all factors are written, pool by pool.
 
     Each pool must have all its parents in itself or in earlier pools. Causes come before effects.
     Among the variables that are ready, the one whose factor has the smallest scope comes first: the
     variables of its c-component among those already placed, and their parents. That keeps tables
-    small if there are hidden common causes.
+    small if there are hidden common causes. Ties go to the smallest rank, then to the first name;
+    without `by_scope` ranks alone decide.
 
     >>> chain = Adjacency.from_edges(4, [(3, 2), (2, 0), (1, 0)], bidirected=[(0, 1)])
     >>> factor_order(chain, [0b1000, 0b0111])
@@ -161,11 +181,12 @@ def factor_order(edges: Adjacency, pools: Iterable[int]) -> list[int]:
     for pool in pools:
         while remaining := pool & ~placed:
             ready = [v for v in bits(remaining) if not edges.parents[v] & ~placed]
-            scopes = {
-                v: with_parents(edges, closure(1 << v, edges.siblings, within=placed | 1 << v))
-                for v in ready
-            }
-            v = min(ready, key=lambda v: (scopes[v].bit_count(), v))
+            keys: dict[int, Rank] = {v: ranks[v] if ranks else () for v in ready}
+            if by_scope:
+                for v in ready:
+                    component = closure(1 << v, edges.siblings, within=placed | 1 << v)
+                    keys[v] = with_parents(edges, component).bit_count(), *keys[v]
+            v = min(ready, key=lambda v: (keys[v], v))
             order.append(v)
             placed |= 1 << v
     return order

@@ -16,6 +16,14 @@ component do not multiply to many sets of edges:
 - a district has *alternatives*: the sets of doubtful arrows into it that may be present. Given the
   pattern, districts are independent of each other.
 
+Where doubtful hidden causes hold a district together, each of its alternatives comes twice, with
+half of the prior each, and once if both are equal. The *wide* tables of v are those above, over T_s
+and all parents of T_s. The *narrow* ones leave out the parents of variables that only doubtful
+hidden causes join to v: they are over T_s and the parents of v, or of the part of T_s that certain
+hidden causes join to v. If a hidden cause is strong and the parents of X hardly move X, the rows of
+Y in X <-> Y are alike, which is no evidence against the cause. Wide tables alone would count it as
+such; with narrow ones, records under do() lower the odds of the edge by a factor of 2 at most.
+
 If there would be too many patterns or alternatives, the likeliest a priori are kept, weighted so
 that every edge keeps its prior; `kept` is the prior probability that the truth is among them.
 docs/hidden.md has the proof.
@@ -113,7 +121,7 @@ def fit_weights(
 
 MAX_PATTERNS = 128  # per component
 MAX_ALTERNATIVES = 512  # per district of one variable
-MAX_JOINED = 64  # per district of several variables
+MAX_JOINED = 64  # per district of several variables, wide and narrow ones together
 
 Subset = frozenset["DoubtfulEdge"]
 """Doubtful edges that are present."""
@@ -151,6 +159,7 @@ class District:
     """Variables joined by hidden causes, and the alternatives of arrows into them."""
 
     alternatives: tuple[tuple[Subset, tuple[TableVersion, ...]], ...]
+    """Arrows that are present, with wide tables or with narrow ones."""
     priors: tuple[float, ...]
     """Prior probability of each alternative."""
     kept: float
@@ -170,14 +179,20 @@ class Component:
 
 
 class Structures:
-    """Versions of all variables that doubtful edges allow."""
+    """Versions of all variables that doubtful edges allow.
 
-    def __init__(self, factors: FactorLayout, priors: Mapping[str, float]) -> None:
-        self.factors = factors
+    Without `has_narrow`, all tables are wide.
+    """
+
+    def __init__(
+        self, factors: FactorLayout, priors: Mapping[str, float], has_narrow: bool = True
+    ) -> None:
+        self.factors, self.has_narrow = factors, has_narrow
         self.order = factors.order
         self.scored = self.order.useful & ~self.order.context
         """Variables that carry evidence about edges: not the context, which comes by enrolment."""
         self.edges = tuple(self._edge(text, prior) for text, prior in priors.items())
+        self._certain = self._without(self.edges)
         self.cut: dict[str, tuple[int, int]] = {}
         """Components with too many sets of edges: names -> (number of sets, number kept)."""
         self._districts: dict[tuple[int, Subset], District] = {}
@@ -191,7 +206,7 @@ class Structures:
                 by_variable[version.variable][version] = None
         for v, versions in by_variable.items():
             if not versions:  # not scored: as if every edge were present
-                versions[self._version(v, self.order.edges)] = None
+                versions[self._version(v, self.order.edges, self.order.edges)] = None
         self.versions = tuple(chain.from_iterable(by_variable.values()))
         """Versions of all variables, those of one variable next to each other."""
         self.numbers = {version: m for m, version in enumerate(self.versions)}
@@ -227,7 +242,10 @@ class Structures:
             ]
             relevant |= _edges_that_matter(patterns)
             for district in {d for _, districts in component.patterns for d in districts}:
-                relevant |= _edges_that_matter(district.alternatives)
+                tables: dict[Subset, tuple[TableVersion, ...]] = {}
+                for into, versions in district.alternatives:
+                    tables[into] = (*tables.get(into, ()), *versions)
+                relevant |= _edges_that_matter(tables.items())
         return frozenset(relevant)
 
     # -- components, patterns and districts --------------------------------------------------------
@@ -267,33 +285,61 @@ class Structures:
         if (variables, present) not in self._districts:
             arrows = {e: e.prior for e in self.edges if e.leads_into(variables)}
             limit = MAX_JOINED if variables.bit_count() > 1 else MAX_ALTERNATIVES
-            subsets = self._likeliest(arrows, limit, variables)
-            alternatives = []
-            for into, _ in subsets:
-                edges = self._without(e for e in self.edges if e not in present and e not in into)
-                versions = (self._version(v, edges) for v in bits(variables & self.scored))
-                alternatives.append((into, tuple(versions)))
+            subsets = list[tuple[Subset, float]]()
+            tables = list[list[tuple[TableVersion, ...]]]()
+            for into, prior in likeliest_subsets(arrows, limit):
+                of_subset = self._tables(variables, present, into)
+                if sum(map(len, tables)) + len(of_subset) > limit:
+                    break
+                subsets.append((into, prior))
+                tables.append(of_subset)
+            self._note_cut(variables, len(subsets), len(arrows))
+            weights = fit_weights(subsets, arrows)
+            pairs = list(zip(subsets, tables, strict=True))
             self._districts[variables, present] = District(
-                tuple(alternatives), tuple(fit_weights(subsets, arrows)), sum(p for _, p in subsets)
+                tuple((into, versions) for (into, _), both in pairs for versions in both),
+                tuple(w / len(both) for w, both in zip(weights, tables, strict=True) for _ in both),
+                sum(prior for _, prior in subsets),
             )
         return self._districts[variables, present]
+
+    def _tables(
+        self, variables: int, present: Subset, into: Subset
+    ) -> list[tuple[TableVersion, ...]]:
+        """Return the wide tables of a district with these edges, and the narrow ones if others."""
+        edges = self._without(e for e in self.edges if e not in present and e not in into)
+        scored = [*bits(variables & self.scored)]
+        wide = tuple(self._version(v, edges, edges) for v in scored)
+        if not (present and self.has_narrow):
+            return [wide]
+        narrow = tuple(self._version(v, edges, self._certain) for v in scored)
+        return [wide] if narrow == wide else [wide, narrow]
 
     def _likeliest(
         self, priors: Mapping[DoubtfulEdge, float], limit: int, variables: int
     ) -> list[tuple[Subset, float]]:
         subsets = likeliest_subsets(priors, limit)
-        if len(subsets) < 2 ** len(priors):
-            names = ", ".join(self.factors.variables[v] for v in bits(variables))
-            self.cut[names] = max((2 ** len(priors), limit), self.cut.get(names, (0, 0)))
+        self._note_cut(variables, len(subsets), len(priors))
         return subsets
 
-    def _version(self, v: int, edges: Adjacency) -> TableVersion:
-        """Return the version of a variable in a graph with these edges."""
+    def _note_cut(self, variables: int, kept: int, doubtful: int) -> None:
+        """Note that these variables have fewer sets of edges than are possible."""
+        if kept < 2**doubtful:
+            names = ", ".join(self.factors.variables[v] for v in bits(variables))
+            self.cut[names] = max((2**doubtful, kept), self.cut.get(names, (0, 0)))
+
+    def _version(self, v: int, edges: Adjacency, joining: Adjacency) -> TableVersion:
+        """Return the version of a variable in a graph with these edges.
+
+        The tables depend on the parents of the variables that hidden causes of `joining` join to v.
+        """
         tables = []
         for u, component in self.factors.keys:
             if u == v:
                 joined = closure(1 << v, edges.siblings, within=component)
-                tables.append((joined, (*bits(with_parents(edges, joined) & ~(1 << v)), v)))
+                core = closure(1 << v, joining.siblings, within=component)
+                family = joined | with_parents(edges, core)
+                tables.append((joined, (*bits(family & ~(1 << v)), v)))
         return TableVersion(v, tuple(tables))
 
     def _without(self, edges: Iterable[DoubtfulEdge]) -> Adjacency:

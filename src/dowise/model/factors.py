@@ -134,7 +134,7 @@ class FactorLayout(TableLayout):
         self.variables = self.graph.variables
         self.positions = problem.positions
         sizes = np.array([len(problem.domains[name]) for name in self.variables])
-        self.order = FactorOrder(problem.possible, problem.context, problem.reward)
+        self.order = FactorOrder(problem.possible, problem.context, problem.reward, problem.order)
         self.sets = tuple(
             dict.fromkeys([0, *(self.graph.mask(names) for names in problem.intervention_sets)])
         )

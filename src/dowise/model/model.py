@@ -131,7 +131,8 @@ class Model:
     @cached_property
     def structures(self) -> Structures:
         """Sets of doubtful edges, and the tables under each."""
-        return Structures(self.factors, self.problem.edge_priors)
+        problem = self.problem
+        return Structures(self.factors, problem.edge_priors, has_narrow=problem.edge_rules > 1)
 
     def rows(self, codes: Codes) -> IntArray:
         """Return the first entries of the rows that feed the circuit in this context.

@@ -6,27 +6,26 @@
 X -> Y; Z ?-> X; X <-> Y!; Y <-> Z {'Y <-> Z': 0.7, 'Z -> X': 0.5}
 
 A graph that lacks an existing edge can mislead a policy forever. So with `soft` each absent
-directed edge along the order of the factors gets a small prior, and so does each absent hidden
-common cause whose earlier end some arm may set: other hidden causes can't make observing differ
-from setting.
+directed edge along the order of the variables (`dowise.problem.order`) gets a small prior, and so
+does each absent hidden common cause whose earlier end some arm may set: other hidden causes can't
+make observing differ from setting. If there are too many, some are left to the evidence.
 
->>> soft_edges(CausalGraph.parse("Z -> X -> Y"), "Y", (), settable={"X", "Z"})
+>>> graph = CausalGraph.parse("Z -> X -> Y")
+>>> soft_edges(graph, ("Z", "X", "Y"), "Y", (), settable={"X", "Z"}, priors={}).taken
 ('X <-> Y', 'X <-> Z', 'Y <-> Z', 'Z -> Y')
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from itertools import combinations
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dowise.errors import DowiseError
+from dowise.errors import DowiseError, join_names
 from dowise.graph import CausalGraph
 from dowise.graph.edges import EdgeName, Mark, known_edge, prior_of
-from dowise.graph.transforms import factor_order
 
 EdgePrior = float | Mapping[str, float] | None
 
@@ -143,69 +142,54 @@ MAX_HIDDEN_CAUSES = 21
 """Largest number of doubtful hidden causes: with more, too small a share of their sets is kept."""
 
 
+class SoftEdges(NamedTuple):
+    """Texts of the edges that may be missing from a graph, sorted."""
+
+    taken: tuple[str, ...]
+    left: tuple[str, ...]
+    """Edges that would be too many; the evidence judges them."""
+
+
 def soft_edges(
-    graph: CausalGraph, reward: str, context: Collection[str], settable: Collection[str]
-) -> tuple[str, ...]:
-    """Return the texts of the edges that may be missing from the graph, sorted.
+    graph: CausalGraph,
+    order: Sequence[str],
+    reward: str,
+    context: Collection[str],
+    settable: Collection[str],
+    priors: Mapping[str, float],
+) -> SoftEdges:
+    """Return the edges along the order that the graph lacks and that could exist.
 
-    No edge goes into the context, which is always observed, or into effects of the
-    reward. `settable` are the variables that some arm sets.
+    No edge goes into the context, which is always observed, or into what comes after the reward.
+    `settable` are the variables that some arm sets, and `priors` those of the doubtful edges that
+    are drawn. If the limits do not allow all edges, those into the reward come first, then those
+    into the variables before it; among these the ones from early variables.
     """
-    effects = graph.descendants(reward) - {reward}
-    candidates: list[str] = []
-    for u, v in combinations(_order(graph, reward, context), 2):
-        if v in context or v in effects:
-            continue
-        candidates.append(str(EdgeName.from_ends(u, "->", v)))
-        if u not in context and u in settable:
-            candidates.append(str(EdgeName.from_ends(u, "<->", v)))
-    return tuple(sorted({*candidates} - {*graph.edge_texts}))
+    present = set(graph.edge_texts)
+    drawn = [EdgeName.parse(text) for text in priors]
+    arrows = Counter(edge.right for edge in drawn if not edge.is_bidirected)
+    causes = sum(edge.is_bidirected for edge in drawn)
+    taken, left = list[str](), list[str]()
+    for end in range(order.index(reward), 0, -1):
+        v = order[end]
+        for u in order[:end] if v not in context else ():
+            arrow = str(EdgeName.from_ends(u, "->", v))
+            if arrow not in present:
+                fits = arrows[v] < MAX_DOUBTFUL_ARROWS
+                (taken if fits else left).append(arrow)
+                arrows[v] += fits
+            cause = str(EdgeName.from_ends(u, "<->", v))
+            if cause not in present and u not in context and u in settable:
+                fits = causes < MAX_HIDDEN_CAUSES
+                (taken if fits else left).append(cause)
+                causes += fits
+    return SoftEdges(tuple(sorted(taken)), tuple(sorted(left)))
 
 
-def with_soft_edges(
-    graph: CausalGraph, priors: Mapping[str, float], soft: float, edges: Iterable[str]
-) -> tuple[CausalGraph, dict[str, float]]:
-    """Return the graph with all these edges, and the priors of its uncertain edges, sorted."""
-    edges = tuple(edges)
-    priors = {**priors, **dict.fromkeys(edges, soft)}
-    _refuse_wide_families(priors)
-    _refuse_many_causes(priors)
-    return graph.with_edges(edges), dict(sorted(priors.items()))
-
-
-def _refuse_wide_families(doubtful: Iterable[str]) -> None:
-    """Raise `DowiseError` if a variable has too many doubtful causes, naming the one with most."""
-    arrows = Counter(edge.right for edge in map(EdgeName.parse, doubtful) if not edge.is_bidirected)
-    for name, count in sorted(arrows.items(), key=lambda family: (-family[1], family[0]))[:1]:
-        if count > MAX_DOUBTFUL_ARROWS:
-            raise DowiseError(
-                f"soft: {name} would have {count} doubtful arrows, which makes {2**count:,} sets "
-                f"of causes, and {MAX_DOUBTFUL_ARROWS} are the limit: leave variables "
-                "out of the graph, or drop soft and draw single doubtful arrows, "
-                f"such as 'A ?-> {name}'",
-                code="too-large",
-            )
-
-
-def _refuse_many_causes(doubtful: Iterable[str]) -> None:
-    """Raise `DowiseError` for too many doubtful hidden causes, naming the variable with most."""
-    causes = [edge for edge in map(EdgeName.parse, doubtful) if edge.is_bidirected]
-    if len(causes) <= MAX_HIDDEN_CAUSES:
-        return
-    ends = Counter(end for edge in causes for end in (edge.left, edge.right))
-    name, count = min(ends.items(), key=lambda end: (-end[1], end[0]))
-    raise DowiseError(
-        f"soft: there would be {len(causes)} doubtful hidden causes, {count} of them at {name}, "
-        f"and {MAX_HIDDEN_CAUSES} are the limit: list in manipulable the few that you can set, "
-        "leave variables out of the graph, or drop soft and draw single edges, such as "
-        f"'A ?-> {name}' or 'A <?> {name}'",
-        code="too-large",
+def describe_left(left: Sequence[str]) -> str:
+    """Describe the edges that `soft` left to the evidence, with what to do about it."""
+    return (
+        f"soft: there are too many possible edges, and {len(left)} of them are not part of the "
+        f"belief: {join_names(left)}. The evidence judges them. To include some of them, draw "
+        "them as doubtful edges, list in manipulable only what you can set, or leave variables out"
     )
-
-
-def _order(graph: CausalGraph, reward: str, context: Collection[str]) -> list[str]:
-    """Return the factor order: context, other non-descendants of the reward, reward, the rest."""
-    everything = graph.mask(graph.variables)
-    descendants = graph.mask(graph.descendants(reward))
-    pools = graph.mask(context), everything & ~descendants, graph.mask(reward), everything
-    return [graph.variables[v] for v in factor_order(graph.adjacency, pools)]

@@ -326,7 +326,7 @@ def iter_formulas(
     worth, reward = problem.reward_values, problem.reward
     zero_one = sorted(worth.values()) == [0.0, 1.0]
     good = next(label for label in worth if worth[label] == 1.0) if zero_one else None
-    order = FactorOrder(problem.possible, problem.context, problem.reward)
+    order = FactorOrder(problem.possible, problem.context, problem.reward, problem.order)
     notation = notation_of(problem)
     for arm in problem.arms if arms is None else arms:
         left_open, factors = _factors(problem, order, arm)

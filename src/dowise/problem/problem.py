@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from inspect import signature
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -28,6 +29,7 @@ from dowise._core.validation import (
 )
 from dowise.errors import DowiseError, DowiseWarning, suggestion, type_name
 from dowise.graph import CausalGraph
+from dowise.graph.transforms import FactorOrder
 from dowise.problem.arms import (
     arms_from_user,
     enumerate_arms,
@@ -46,18 +48,20 @@ from dowise.problem.domains import (
     roles_from_user,
 )
 from dowise.problem.edge_priors import (
+    describe_left,
     edge_prior_from_user,
     observed_edges,
     soft_edges,
-    with_soft_edges,
 )
 from dowise.problem.intervention import Intervention
+from dowise.problem.order import order_by_names, order_from_user, ranks_of, soft_order
 from dowise.problem.payoff import Payoff, arm_costs, cheaper_equivalent, costs_from_user
 from dowise.problem.prior import Prior, plain_prior, prior_from_user
 from dowise.problem.record import Record, RecordBatch, parse_outcome
 from dowise.problem.tables import CheckedRecords, check_rows, parse_frame
 
 MAX_ARMS = 100_000
+EDGE_RULES = 2  # the newest rules for doubtful edges
 # Ten times the size of `insurance`, which is built in half a second and takes a twelfth of a second
 # for 1000 draws (docs/design/performance.md); both grow in proportion.
 MAX_PROGRAM = 2_000_000
@@ -66,6 +70,7 @@ _MAX_CACHED_CONTEXTS = 1024  # contexts whose labels are cached
 _COMPARED = (
     *("drawn", "reward", "context", "non_manipulable", "hidden", "edge_priors", "soft", "domains"),
     *("hidden_domains", "reward_values", "minimise", "forbidden", "arms", "prior", "max_program"),
+    *("stated_order", "edge_rules"),
 )
 
 ArmLike = Intervention | Mapping[str, object] | str
@@ -124,6 +129,12 @@ class Problem(Frozen):
     costs : mapping of str to float, optional
         Cost of setting a variable or of an arm, such as {"X": 0.1, "do(Z=1)": 0.3}, in the units
         of the reward. Rewards are then net of costs.
+    order : iterable of str, optional
+        All recorded variables in the order in which they get their values, the context first. The
+        default follows from the graph. It decides which absent arrows are soft.
+    edge_rules : {2, 1}
+        Rules for doubtful and soft edges. 1 is for experiments that began before 2 existed: hidden
+        causes have wide tables alone, and names decide more about `order`.
 
     Attributes
     ----------
@@ -137,6 +148,10 @@ class Problem(Frozen):
         Manipulable variables and the reward, without soft edges, for finding POMISs.
     edge_priors : mapping of str to float
         Prior of each edge of `possible` that is not certain.
+    left_to_evidence : tuple of str
+        Absent edges that are not soft, because they would be too many. The evidence judges them.
+    settable : frozenset of str
+        Variables that arms may set: those of custom arms, or all manipulable ones.
     domains, hidden_domains : mapping of str to tuple of str
         Labels of the recorded and of the hidden variables.
     arms : tuple of Intervention
@@ -184,6 +199,8 @@ class Problem(Frozen):
         forbidden: ArmLike | Iterable[ArmLike] = (),
         prior: Prior | None = None,
         costs: Mapping[str, float] | None = None,
+        order: Iterable[str] | None = None,
+        edge_rules: int = EDGE_RULES,
     ) -> None:
         self.name = check_optional_text("name", name)
         self.description = check_optional_text("description", description)
@@ -220,11 +237,19 @@ class Problem(Frozen):
         self.max_program = check_integer("max_program", max_program, 1, _MAX_PROGRAM_LIMIT)
         self.arms_kind, custom = arms_from_user(arms, self.forbidden, self.costs, check)
         self.soft = None if soft is None else check_fraction("soft", soft, 0.1)
+        self.settable = frozenset(self.manipulable if custom is None else chain(*custom))
+        self.stated_order = order_from_user(order, self.graph, self.context, self.hidden)
+        self.edge_rules = check_integer("edge_rules", edge_rules, 1, EDGE_RULES)
         self.possible = self.graph
+        self.left_to_evidence: tuple[str, ...] = ()
         if self.soft is not None:
-            settable = self.manipulable if custom is None else frozenset().union(*custom)
-            edges = soft_edges(self.graph, self.reward, self.context, settable)
-            self.possible, priors = with_soft_edges(self.graph, priors, self.soft, edges)
+            taken, self.left_to_evidence = soft_edges(
+                self.graph, self._soft_order(), self.reward, self.context, self.settable, priors
+            )
+            self.possible = self.graph.with_edges(taken)
+            priors = dict(sorted({**priors, **dict.fromkeys(taken, self.soft)}.items()))
+        if not priors:
+            self.edge_rules = EDGE_RULES  # they make no difference
         self.edge_priors = MappingProxyType(priors)
         self.prior = prior_from_user(self, prior)
         self.states_prior = prior is not None
@@ -233,6 +258,8 @@ class Problem(Frozen):
         self.payoff = self.payoff.with_costs(arm_costs(self))
         if not self._is_rebuilt:
             self._warn_of_missing_arms(is_default=arms is None)
+            if self.left_to_evidence:
+                warnings.warn(describe_left(self.left_to_evidence), DowiseWarning, stacklevel=3)
         self._freeze()
 
     # -- roles, labels and indices --------------------------------------------------------------
@@ -242,6 +269,25 @@ class Problem(Frozen):
         """Variables that can be set, sorted by name."""
         fixed = {self.reward, *self.context, *self.non_manipulable}
         return tuple(name for name in self.graph.variables if name not in fixed)
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Order of the recorded variables along which factors are written, causes first."""
+        if self.soft is not None and self.edge_rules > 1:
+            return self._soft_order()
+        ranks = None
+        if self.edge_priors and self.edge_rules > 1:
+            ranks = ranks_of(self.graph, self.reward, self.settable)
+        order = FactorOrder(self.possible, self.context, self.reward, self.stated_order, ranks)
+        return tuple(self.possible.variables[v] for v in order.variables)
+
+    def _soft_order(self) -> tuple[str, ...]:
+        """Return the order along which absent arrows are soft."""
+        if self.stated_order is not None:
+            return self.stated_order
+        if self.edge_rules == 1:
+            return order_by_names(self.graph, self.reward, self.context)
+        return soft_order(self.graph, self.reward, self.context, self.settable)
 
     def role(self, name: str) -> Role:
         """Return the role of a variable.
@@ -804,6 +850,7 @@ class Problem(Frozen):
             "reward_values": dict(self.reward_values),
             "arms": self.arms if self.arms_kind == "custom" else self.arms_kind,
             "manipulable": None,  # non_manipulable implies it
+            "order": self.stated_order,
             "edge_prior": plain_prior(self.edge_prior),
             "prior": plain_prior(self.prior) if self.states_prior else None,
             "costs": dict(self.costs),

@@ -25,7 +25,7 @@ from dowise.graph import CausalGraph
 from dowise.graph.formats import GRAPH_ENDINGS, format_of, read_structure
 from dowise.problem.domains import names_of
 from dowise.problem.prior import is_prior_name, plain_prior
-from dowise.problem.problem import MAX_ARMS, MAX_PROGRAM, Problem, rebuild_problem
+from dowise.problem.problem import EDGE_RULES, MAX_ARMS, MAX_PROGRAM, Problem, rebuild_problem
 
 _BUILTIN = Path(__file__).parent / "builtin"
 
@@ -104,7 +104,11 @@ def _parse_file(path: Path, text: str) -> Problem:
 
 
 def parse_problem(
-    text: str, folder: Path | None = None, name: str | None = None, is_new: bool = False
+    text: str,
+    folder: Path | None = None,
+    name: str | None = None,
+    is_new: bool = False,
+    edge_rules: int = EDGE_RULES,
 ) -> Problem:
     """Parse the text of a problem file.
 
@@ -118,8 +122,12 @@ def parse_problem(
         Name of the problem if the text has none.
     is_new : bool
         Without a folder: False if `problem_text` wrote the text; then warnings are not repeated.
+    edge_rules : {2, 1}
+        Rules for doubtful edges if the text does not state them. Journals of versions that had only
+        one do not.
     """
     data = read_toml(text)
+    data = {"edge_rules": edge_rules, **data}
     return _build(data if name is None else {"name": name, **data}, folder, is_new)
 
 
@@ -145,6 +153,8 @@ def problem_text(problem: Problem) -> str:
         "hidden": problem.hidden or None,
         "edge_prior": None if isinstance(edge_prior, Mapping) else edge_prior,
         "soft": problem.soft,
+        "order": problem.stated_order,
+        "edge_rules": problem.edge_rules if problem.edge_priors else None,
         "arms": None if is_default_kind else arms,
         "forbidden": tuple(map(str, problem.forbidden)) or None,
         "max_arms": problem.max_arms if problem.max_arms != MAX_ARMS else None,
