@@ -99,7 +99,7 @@ PROBLEMS = {
     ),
     "soft": lambda: Problem("Z -> X -> Y; W -> Y", "Y", soft=0.1, edge_rules=1),
     "narrow": lambda: Problem("Z -> X -> Y; Z ?-> Y; X <?> Y", "Y"),
-    "soft-order": lambda: Problem("Z -> X -> Y; W -> Y", "Y", "", "W", soft=0.1),
+    "soft-order": lambda: Problem("Z -> X -> Y; W -> Y", "Y", (), "W", soft=0.1),
     "own-prior": lambda: Problem(
         "X -> Z -> Y", "Y", prior={"Y": [[4.0, 1.0], [1.0, 2.0]]}, reward_values={"0": -1, "1": 3}
     ),
