@@ -100,8 +100,8 @@ def test_decisions_equal_those_of_the_twin(name, rounds):
 @pytest.mark.parametrize("text", ["Z -> X -> Y; Z ?-> Y; C -> Y", "C -> Y; Z -> X -> Y; X <?> Y"])
 @pytest.mark.parametrize("rounds", one_in(3, [12, 0, 60]))
 def test_values_are_averaged_over_doubtful_edges(text, rounds):
-    """Two sets of edges, each with its own posterior, learn the same records."""
-    problem = Problem(CausalGraph.parse(text), "Y", "C")
+    """Two sets of edges, each with its own posterior and wide tables, learn the same records."""
+    problem = Problem(CausalGraph.parse(text), "Y", "C", edge_rules=1)
     present = text.replace("?->", "->").replace("<?>", "<->")
     absent = "; ".join(edges for edges in text.split("; ") if "?" not in edges)
     settled = [
