@@ -24,7 +24,7 @@ import numpy as np
 
 from dowise import Belief, CausalGraph, Problem, make_environment, make_policy
 from dowise._core.files import write_text
-from dowise.model.reversed_arrows import reversed_arrows
+from dowise.model.missing_edges import Reversal, alternatives_of
 
 RESULTS = Path(__file__).parent / "results"
 PARENTS = {"none": (), "2 values": (2,), "3×3 values": (3, 3)}
@@ -176,6 +176,11 @@ def drawn_graph(rng: np.random.Generator, size: int) -> tuple[list[str], list[tu
     return names, arrows
 
 
+def reversals(problem: Problem) -> list[str]:
+    """Return the texts of the arrows against the order that the evidence judges."""
+    return [x.text for x in alternatives_of(problem) if isinstance(x, Reversal)]
+
+
 def covered_arrows(size: int, share: float, rules: int, graphs: int) -> tuple[int, int, int]:
     """Return the numbers of left-out arrows from settable variables, soft ones and judged ones."""
     total, soft, against = 0, 0, 0
@@ -193,7 +198,7 @@ def covered_arrows(size: int, share: float, rules: int, graphs: int) -> tuple[in
         problem = Problem(drawn, "Y", manipulable=settable, soft=0.1, edge_rules=rules)
         arrow, total = f"{cause} -> {effect}", total + 1
         soft += arrow in problem.edge_priors
-        against += arrow in {str(judged.edge) for judged in reversed_arrows(problem)}
+        against += arrow in reversals(problem)
     return total, soft, against
 
 
@@ -215,7 +220,7 @@ def forgotten_arrow(treatment: str, rules: int) -> str:
     belief.update_many({"arm": arms, "Health": health, "Recovery": recovery})
     means = dict(zip(map(str, problem.arms), belief.mean_rewards(), strict=True))
     values = ", ".join(f"{means[f'do({treatment}={value})']:.2f}" for value in (0, 1))
-    against = ", ".join(str(arrow.edge) for arrow in reversed_arrows(problem)) or "none"
+    against = ", ".join(reversals(problem)) or "none"
     return f"| {treatment} | {rules} | {', '.join(problem.order)} | {values} | {against} |"
 
 

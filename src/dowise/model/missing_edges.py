@@ -139,7 +139,7 @@ def alternatives_of(problem: Problem) -> tuple[Alternative, ...]:
     """Return every edge that the graph lacks and that may change a factor some reward needs."""
     edges, (context, useful) = problem.possible.adjacency, _parts(problem)
     along = [_alternative(edge, u, v, edges, context, useful) for edge, u, v in _lacking(problem)]
-    order = FactorOrder(problem.possible, problem.context, problem.reward)
+    order = FactorOrder(problem.possible, problem.context, problem.reward, problem.order)
     before = tuple(order.before)
     against = [
         Reversal(edge, order.edges, order.edges, before, (v,), (u, v))
@@ -150,7 +150,7 @@ def alternatives_of(problem: Problem) -> tuple[Alternative, ...]:
 
 def count_alternatives(problem: Problem) -> int:
     """Return the number of alternatives without building them (a minute for 150 variables)."""
-    order = FactorOrder(problem.possible, problem.context, problem.reward)
+    order = FactorOrder(problem.possible, problem.context, problem.reward, problem.order)
     return len(_lacking(problem)) + len(_against_order(problem, order))
 
 
