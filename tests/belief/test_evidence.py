@@ -171,7 +171,13 @@ def test_the_infimum_is_below_a_grid_and_the_bound_above(seed):
         p = float(rng.choice([0.02, 0.3, 0.5, 0.97]))
         for _ in range(int(rng.integers(1, 200))):
             one, rate = float(rng.random() < p), float(rng.uniform(0.01, 0.99))
-            kernels._bet(stick, 0, rate, float(rng.normal()), one)
+            q = 1 / (1 + (1 - rate) / rate * np.exp(-rng.normal()))
+            g = (q - rate) / (rate * (1 - rate))
+            stick[kernels.BETTORS :][:3] += (
+                log(q / rate if one else (1 - q) / (1 - rate)),
+                g,
+                rate * g,
+            )
             stick[kernels.BASE] += log(rate if one else 1 - rate)
             stick[kernels.ONE] += one
             stick[kernels.ZERO] += 1 - one

@@ -18,9 +18,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from dowise._core.kernels import kernel
-from dowise.belief.variates import SMALL, exp64, log64
+from dowise.belief import variates
 
 SCALE = 0.5
 """Prior standard deviation of a shift of log-odds, of a feature and of a cell's own part."""
@@ -32,6 +33,11 @@ SMALLEST = 1e-15  # of p and 1 − p in the infimum: the bracket differs by less
 SLACK = 1e-6  # for rounding of running sums of bounds
 HALVINGS = 24
 LOG2 = 0.6931471805599453
+
+# Functions that only kernels call, compiled once and without wrappers for Python, which would take
+# most of the time to compile.
+_OPTIONS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+CALLED = njit(error_model="numpy", **_OPTIONS)
 
 # Columns of a stick: counts of the outcomes 1 and 0, log Q, counts before a restart, and for each
 # of the two bettors W, B, C and an upper bound on log E.
@@ -119,20 +125,32 @@ class Pieces(NamedTuple):
     order: Any
 
 
-@SMALL
+@CALLED
+def log64(x):
+    """Return the natural logarithm; not inlined, as it is called in many places."""
+    return variates.log64(x)
+
+
+@CALLED
+def exp64(x):
+    """Return e^x for x ≤ 0."""
+    return variates.exp64(x)
+
+
+@CALLED
 def _log_sum(a, b):
     """Return log(exp a + exp b), not both of which are 0."""
     top, low = max(a, b), min(a, b)
     return top + log64(1.0 + exp64(max(low - top, -745.0)))
 
 
-@SMALL
+@CALLED
 def _logistic(z):
     e = exp64(-abs(z))
     return 1.0 / (1.0 + e) if z >= 0 else e / (1.0 + e)
 
 
-@SMALL
+@CALLED
 def _row(tables, t, codes, d):
     """Return the first entry of a record's row of a table, or −1 if a value is missing."""
     entry = tables.starts[t]
@@ -180,7 +198,7 @@ def log_e_value(stick, bettor, epsilon):
     return value + (log64(1.0 - rest) if rest < 0.5 else -LOG2 - rest)
 
 
-@SMALL
+@CALLED
 def _bet(stick, bettor, p0, h, one):
     """Bet with a stake on one outcome."""
     c = BETTORS + 4 * bettor
@@ -193,7 +211,7 @@ def _bet(stick, bettor, p0, h, one):
     stick[c + 2] += p0 * g
 
 
-@kernel()
+@CALLED
 def _watch(bets, plan, i, s, c, y, found, scale, damp):
     """Bet on an outcome of one contrast, and learn from it."""
     k, a = plan.sizes[i], plan.owners[i]
@@ -264,7 +282,7 @@ def _watch(bets, plan, i, s, c, y, found, scale, damp):
     bets.scored[a] += 1
 
 
-@kernel()
+@CALLED
 def _solve(bets, plan, a, contrasts):
     """Return log E of one alternative: the mean of both bettors' products over all sticks."""
     total0, total1 = 0.0, 0.0
@@ -286,7 +304,7 @@ def solve_all(bets, plan, contrasts, logs):
         logs[a] = _solve(bets, plan, a, contrasts)
 
 
-@kernel()
+@CALLED
 def _check(bets, plan, contrasts, alarms, level):
     """Raise the alarm of a level if the mean e-value has reached its threshold.
 
@@ -294,8 +312,9 @@ def _check(bets, plan, contrasts, alarms, level):
     alternative is the largest.
     """
     many, threshold = len(plan.log_shares), alarms.thresholds[level]
-    bounds, is_open = np.empty(many), plan.log_shares > -np.inf
+    bounds, is_open = np.empty(many), np.empty(many, dtype=np.bool_)
     for a in range(many):
+        is_open[a] = plan.log_shares[a] > -np.inf
         bounds[a] = plan.log_shares[a] + _log_sum(bets.totals[a, 0], bets.totals[a, 1]) - LOG2
     total, largest, best = -np.inf, -np.inf, -1
     while True:
@@ -324,7 +343,9 @@ def watch_many(bets, plan, contrasts, alarms, pieces, scale, damp):
     """Bet on all pieces, and raise alarms."""
     codes = pieces.codes
     found = np.empty(plan.tables.shape[2] - 2, dtype=np.int64)
-    lowest = alarms.thresholds.min() - SLACK
+    lowest = np.inf
+    for threshold in alarms.thresholds:
+        lowest = min(lowest, threshold - SLACK)
     for d in pieces.order:
         p = pieces.places[d]
         bets.records[0] += 0 if pieces.continues[d] else 1
