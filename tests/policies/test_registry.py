@@ -125,12 +125,19 @@ def test_our_own_errors_have_no_line_in_user_code():
 # -- best -------------------------------------------------------------------------------------
 
 
-MANY_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y", domains={"X": range(17)})
+MANY_ARMS = Problem(CausalGraph.parse("X -> Y"), "Y", domains={"X": range(82)})
 
 
 def test_best_is_commit_kg_or_ids_for_many_arms():
     child = load_problem("child")  # 16 arms
     assert best_name(TASK1) == best_name(child) == "commit-kg" and best_name(MANY_ARMS) == "ids"
+    assert best_name(load_problem("alarm")) == "ids"  # 54 arms, and a large circuit
+
+
+@pytest.mark.parametrize(("graph", "name"), [("X -> Y", "commit-kg"), ("X -> Y; X <-> Y", "ids")])
+def test_beyond_sixteen_arms_best_is_commit_kg_where_edges_are_certain(graph, name):
+    problem = Problem(CausalGraph.parse(graph), "Y", domains={"X": range(20)})
+    assert best_name(problem) == name
     assert type(make_policy("best", TASK1, belief=Belief(TASK1))) is policy_factory("commit-kg")
     assert type(make_policy("best", MANY_ARMS)) is policy_factory("ids")
 

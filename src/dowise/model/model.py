@@ -117,6 +117,11 @@ class Model:
         return Plans(self.problem, self.factors, whole=True, followed=frozenset(needed))
 
     @property
+    def trace_multiplications(self) -> float:
+        """Number of multiplications of `trace`; known without compiling it."""
+        return self._trace_plans.multiplications
+
+    @property
     def has_trace(self) -> bool:
         """True if `trace` is within the limit."""
         limit = self.problem.max_program

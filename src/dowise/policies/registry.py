@@ -247,7 +247,7 @@ _BUILT_IN = (
         "best",
         "registry:best",
         "everything",
-        "the recommended policy: commit-kg with up to sixteen arms, ids with more",
+        "the recommended policy: commit-kg, or ids where there are many arms and variables",
     ),
     _built_in(
         "arm-ids",
@@ -475,7 +475,10 @@ def make_with_floor(
     return add_floor(factory(problem, **own_options), floor)
 
 
-FEW_ARMS = 16  # beyond, commit-kg was not raced with a wrong graph, and a round takes long
+FEW_ARMS = 16  # up to which commit-kg is recommended for every graph whose circuit fits
+# Beyond, where the edges are certain and the circuit is small, so that a round takes less than a
+# millisecond: it was raced with up to 81 arms, on right graphs and on wrong ones.
+MANY_ARMS, MAX_WORK = 81, 50_000  # the work is arms times multiplications of the circuit
 FEW_ARMS_ALONE = 12  # where the graph alone decides, commit-kg was not better than ids beyond
 GRAPH_FREE_PRIORS = {"commit-kg": 0.05, "ids": 0.25}  # docs/robustness.md
 
@@ -530,18 +533,26 @@ def resolve_policy(
     given = {name: value for name, value in (options or {}).items() if value is not None}
     if policy != "best":
         return policy, given
-    from dowise.model import model_of
-
     states_prior = problem.states_prior and not isinstance(problem.prior, Mapping)
     pools = given.get("prior", problem.prior if states_prior else "pooled") == "pooled"
     is_graph_alone = not pools and given.get("graph_free_prior") == 0
-    has_few_arms = len(problem.arms) <= (FEW_ARMS_ALONE if is_graph_alone else FEW_ARMS)
-    name = "commit-kg" if has_few_arms and model_of(problem).has_trace else "ids"
+    name = "commit-kg" if _suits_commit_kg(problem, is_graph_alone) else "ids"
     defaults: dict[str, Any] = {} if states_prior else {"prior": "pooled"}
     defaults["graph_free_prior"] = GRAPH_FREE_PRIORS[name]
     if name == "commit-kg":
         defaults["count_pending"] = not is_graph_alone
     return name, defaults | given
+
+
+def _suits_commit_kg(problem: Problem, is_graph_alone: bool) -> bool:
+    from dowise.model import model_of
+
+    arms, model = len(problem.arms), model_of(problem)
+    if not model.has_trace or is_graph_alone:
+        return model.has_trace and arms <= FEW_ARMS_ALONE
+    is_settled = not problem.edge_priors or model.structures.is_settled
+    is_small = is_settled and arms <= MANY_ARMS and arms * model.trace_multiplications <= MAX_WORK
+    return arms <= FEW_ARMS or is_small
 
 
 def best(
@@ -550,11 +561,11 @@ def best(
     belief: Belief | None = None,
     graph_free_prior: float | None = None,
 ) -> BayesianPolicy:
-    """Make the recommended policy: `commit-kg` for up to sixteen arms, `ids` for more.
+    """Make the recommended policy: `commit-kg`, or `ids` where that would take long.
 
     Its rows are pooled, and it weighs the graph against the graph-free hypothesis, whose prior is
-    0.05 with `commit-kg` and 0.25 with `ids`. `ids` also replaces `commit-kg` if its circuit would
-    be too large. With `prior="flat"` and `graph_free_prior=0` the graph alone decides, with
+    0.05 with `commit-kg` and 0.25 with `ids`. It is `commit-kg` for up to sixteen arms, and for up
+    to 81 if the circuit is small and no edge is open. With `prior="flat"` and `graph_free_prior=0` the graph alone decides, with
     independent rows, by `commit-kg` for up to twelve arms. Applies to every graph whose factors fit
     into memory.
     """
