@@ -1,10 +1,14 @@
-"""Rounds of `ids` with rows drawn by Beta variates, and by gamma variates alone as before.
+"""Rounds by prior; and rounds of `ids` with rows drawn by Beta variates or by gammas alone.
 
     make bench
 
-Two processes take turns. In one of them `uses_betas` is replaced before anything is compiled, so
-that all rows are drawn by gamma variates; its kernels are kept in a temporary folder. Everything
-else is the same.
+**By prior**: rounds of `ids` (1000 draws) and `ts` with pooled rows, with prior=0.5 and with
+prior=0.05, beside those with flat rows: by `decide` and `observe` after 100 rounds, and in compiled
+trials of 400 rounds, by turns in one process.
+
+**By method.** Two processes take turns. In one of them `uses_betas` is replaced before anything is
+compiled, so that all rows are drawn by gamma variates; its kernels are kept in a temporary folder.
+Everything else is the same.
 After 100 rounds of fair coins the draws alone, and rounds by `decide` and `observe`; and rounds of
 whole trials from the prior on with the world's part. Processor time, the least of all turns;
 no time is asserted. As a program it reads lines such as "trial task3" and answers with seconds, so
@@ -69,12 +73,34 @@ def test_rounds(benchmark, children, what, name):
     )
 
 
-def learned(name):
+PRIORS = [1.0, "pooled", 0.5, 0.05]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("policy", ["ids", "ts"])
+@pytest.mark.parametrize("what", ["stepped", "trial"])
+def test_rounds_by_prior(benchmark, what, policy, name):
+    measure = {"stepped": stepped, "trial": trial}[what]
+
+    def by_turns():
+        turns = range(12 if what == "trial" else 40)
+        times = [[measure(name, policy, prior) for prior in PRIORS] for _ in turns]
+        return np.min(times, axis=0)
+
+    flat, *others = benchmark.pedantic(by_turns, rounds=1)
+    ratios = ", ".join(
+        f"prior={prior} {1e6 * time:.1f} µs ({time / flat:.2f} times)"
+        for prior, time in zip(PRIORS[1:], others, strict=True)
+    )
+    print(f"\n{name}, {policy}, {what}: flat {1e6 * flat:.1f} µs a round, {ratios}")
+
+
+def learned(name, policy="ids", prior=1.0):
     """A problem, a policy after 100 rounds, and a context."""
     from dowise import load_problem, make_policy
 
     problem, rng = load_problem(name), np.random.default_rng(0)
-    policy = make_policy("ids", problem, samples=SAMPLES)
+    policy = make_policy(policy, problem, prior=prior)
     for _ in range(100):
         arm = problem.arms[rng.integers(len(problem.arms))]
         policy.observe(arm, {v: str(rng.integers(2)) for v in problem.graph if v not in arm})
@@ -91,11 +117,11 @@ def draws(name):
     return (process_time() - start) / IN_A_ROW
 
 
-def stepped(name):
-    """Many rounds by `decide` and `observe`, each from the same counts."""
+def stepped(name, policy="ids", prior=1.0):
+    """Many rounds by `decide` and `observe`, from about the same counts."""
     from dowise import make_environment
 
-    problem, policy, context = learned(name)
+    problem, policy, context = learned(name, policy, prior)
     rng, world = np.random.default_rng(1), make_environment(problem, seed=1)
     shown = {arm: world.play(arm, context, rng) for arm in problem.arms}
     before = policy.belief.posterior.counts.copy()
@@ -107,14 +133,14 @@ def stepped(name):
     return (process_time() - start) / IN_A_ROW
 
 
-def trial(name):
+def trial(name, policy="ids", prior=1.0):
     """A whole trial, in one world."""
     from dowise import load_problem, make_policy
     from dowise.simulation.trial import make_world, run_trial
 
     world = make_world(load_problem(name), 0, 1)
     start = process_time()
-    run_trial(world, lambda p: make_policy("ids", p, samples=SAMPLES), HORIZON, 0, 1)
+    run_trial(world, lambda p: make_policy(policy, p, prior=prior), HORIZON, 0, 1)
     return (process_time() - start) / HORIZON
 
 

@@ -204,10 +204,17 @@ def _gamma_pair(key, first, a, b, in_logs, spare, marks, places, lanes):
     _settle(key, first, a, b, in_logs, spare, marks, places, lanes)
 
 
-@SMALL
-def _power(shape):
-    """Return 1/α for a shape α below 1, else 0."""
-    return float32(1 / shape) if shape < 1 else float32(0)
+@INLINED
+def _raise_back(key, first, shape, is_first, spare, lanes):
+    """Turn logarithms of variates of shape + 1 into those of a shape below 1."""
+    if shape < 1:
+        power, row = float32(1 / shape), 0 if is_first else 1
+        z = hash_input(key, first)
+        for i in range(lanes):
+            bits = mix(z)
+            z += GOLDEN
+            u = uniform(bits) if is_first else other_uniform(bits)
+            spare[row, i] += power * log32(u)
 
 
 @CALLED
@@ -226,14 +233,9 @@ def _draw_real_row(key, entry, first, shapes, values, slot, room, lanes):
         raised_a, raised_b = a + 1 if a < 1 else a, b + 1 if b < 1 else b
         _gamma_pair(stream, first, raised_a, raised_b, in_logs, spare, marks, places, lanes)
         if in_logs:
-            power, other_power = _power(a), _power(b)
             # Attempts are counted from 0: the last counter is free.
-            z = hash_input(stream - ATTEMPT, first)
-            for i in range(lanes):
-                bits = mix(z)
-                z += GOLDEN
-                spare[0, i] += power * log32(uniform(bits))
-                spare[1, i] += other_power * log32(other_uniform(bits))
+            _raise_back(stream - ATTEMPT, first, a, True, spare, lanes)
+            _raise_back(stream - ATTEMPT, first, b, False, spare, lanes)
         if size == 2:
             break
         for i in range(lanes):
