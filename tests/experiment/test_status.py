@@ -299,8 +299,8 @@ def test_doubtful_edges_are_shown_with_their_probability():
 
 
 LARGE = Problem(
-    CausalGraph.parse("; ".join(f"Z{i:02d} -> Y" for i in range(24)) + "; C -> Y; X -> Y"),
-    "Y", context=("C",), non_manipulable=[f"Z{i:02d}" for i in range(24)],
+    CausalGraph.parse("; ".join(f"Z{i:02d} -> Y" for i in range(24)) + "; C -> Y; X -> Y; W"),
+    "Y", context=("C",), non_manipulable=["W", *(f"Z{i:02d}" for i in range(24))],
     reward_values={"0": 0.0, "1": 8.0},
 )  # fmt: skip
 

@@ -276,11 +276,12 @@ def test_some_of_many_arms_are_listed_and_any_can_be_typed(shop):
 
 def test_a_graph_too_large_for_a_posterior_is_drawn(shop):
     names = [f"V{i}" for i in range(30)]
-    large = Problem(CausalGraph([(name, "Y") for name in names]), "Y", non_manipulable=names[1:])
+    graph = CausalGraph([(name, "Y") for name in names], [], [*names, "W", "Y"])
+    large = Problem(graph, "Y", non_manipulable=[*names[1:], "W"])
     shop.registry.create("large", large, policy="ucb")
     reader = shop.browser("read")
     text = page(reader, "large", variable="Y")
-    assert len(list(picture_in(text).iter(f"{SVG}a"))) == 31
+    assert len(list(picture_in(text).iter(f"{SVG}a"))) == 32
     assert text.count("The graph is too large") == 2
     assert "entries, and the limit is" in page(reader, "large", evidence="1")
 
