@@ -565,9 +565,9 @@ def best(
 
     Its rows are pooled, and it weighs the graph against the graph-free hypothesis, whose prior is
     0.05 with `commit-kg` and 0.25 with `ids`. It is `commit-kg` for up to sixteen arms, and for up
-    to 81 if the circuit is small and no edge is open. With `prior="flat"` and `graph_free_prior=0` the graph alone decides, with
-    independent rows, by `commit-kg` for up to twelve arms. Applies to every graph whose factors fit
-    into memory.
+    to 81 if the circuit is small and no edge is open. With `prior="flat"` and `graph_free_prior=0`
+    the graph alone decides, with independent rows, by `commit-kg` for up to twelve arms. Applies to
+    every graph whose factors fit into memory.
     """
     from dowise.policies.bayesian import BayesianPolicy
 
