@@ -279,7 +279,9 @@ class RewardDistributions(ArmRewards):
         circuit, prior, rows = self.distributions
         out = np.empty((*circuit.results.shape, samples), dtype=np.float32)
         counts, block = self.in_context(codes).counts.ravel(), block_size(circuit.slots)
-        _draw_kernels.draw_results(draw_key(rng), prior, counts, rows, circuit.tape, block, 0, out)
+        _draw_kernels.draw_results(
+            draw_key(rng), prior, counts, rows, circuit.tape, block, 0, out, None
+        )
         return Draws(out)
 
     def means(self, codes: Codes) -> FloatArray:
