@@ -140,7 +140,7 @@ class Explanation(JsonResult, Documented):
             lines.append(
                 f"{len(decision.allowed)} of {pluralize(len(self.then.arms), 'arm')} were allowed."
             )
-        if self.graph_free_log_ratio is not None:
+        if self.graph_free_log_ratio:
             problem = decision.problem
             lines.append(f"{prediction_sentence(problem, self.graph_free_log_ratio)}.")
         if decision.imagined:

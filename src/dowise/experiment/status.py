@@ -350,8 +350,11 @@ class Status(JsonResult, Documented):
 
     @property
     def prediction(self) -> str:
-        """Sentence on whether the graph helps to predict the reward; empty if it decides alone."""
-        if self.graph_free_log_ratio is None:
+        """Sentence on whether the graph helps to predict the reward.
+
+        It is empty if the graph decides alone, or if nothing was predicted yet.
+        """
+        if not self.graph_free_log_ratio:
             return ""
         return f"{prediction_sentence(self.problem, self.graph_free_log_ratio)}."
 
