@@ -118,7 +118,7 @@ def _play_rounds(
     for t in range(len(chosen)):
         c = script.contexts[t]
         counts = rewards.counts[c].copy().reshape(count * (other_values + 1))
-        draw_results(keys[t], prior, counts, rows, tape, block, zero, drawn)
+        draw_results(keys[t], prior, counts, rows, tape, block, zero, drawn, None)
         peak, several = find_and_count_winners(drawn, scaled, costs, winners, best, winning)
         joint = np.empty((count, several, other_values + 1))
         for a in range(count):
