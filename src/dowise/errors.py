@@ -86,6 +86,7 @@ CODES: Mapping[str, str] = {
     "not-supported": "The server does not offer this.",
     "other-version": "A file was written by another version of dowise.",
     "outdated-form": "A form was opened before the server was restarted.",
+    "pooled-prior": "Something needs independent rows, which the pooled prior does not have.",
     "port-forbidden": "The user may not use this port.",
     "port-in-use": "Another program uses this port.",
     "rate-limited": "Too many requests in a short time; try again later.",

@@ -118,28 +118,57 @@ class Case:
     """Decisions per round; more than one calls `decide_many`."""
     restricted: bool = False
     """True if every second arm only is allowed."""
+    label: str | None = None
+    """Part of the name that stands for the options."""
 
     @property
     def name(self):
         """Return the key in the golden file, which is also the id of the test."""
         options = ",".join(f"{name}={value}" for name, value in self.options.items())
+        if self.label is not None:
+            options = self.label
         more = [options, f"batch={self.batch}" if self.batch > 1 else ""]
         more.append("allowed" if self.restricted else "")
         return " ".join([self.policy, self.problem, *filter(None, more)])
 
 
 FEW = {"samples": 200}
-_BELIEVERS = [("ids", FEW), ("ts", {"propensity_samples": 100}), ("commit-kg", {}), ("best", {})]
+ALONE = {"prior": "flat", "graph_free_prior": 0}  # "best" as it was before it had other defaults
+_BELIEVERS = [("ids", FEW), ("ts", {"propensity_samples": 100}), ("commit-kg", {})]
+_SKIPPED = "healthcare", "values", "all-arms", "soft", "soft-order"  # by "best", as by commit-kg
 CASES = [
     *(
         Case(policy, problem, options)
         for policy, options in _BELIEVERS
         for problem in PROBLEMS
-        if not (
-            policy == "best"
-            and problem in ("healthcare", "values", "all-arms", "soft", "soft-order")
+        if not (policy == "commit-kg" and problem == "healthcare")
+    ),
+    *(
+        Case("best", problem, ALONE, label="")
+        for problem in PROBLEMS
+        if problem not in (*_SKIPPED, "own-prior")
+    ),
+    *(
+        Case("best", problem, label="pooled")
+        for problem in ("task1", "task2", "values", "minimise", "hidden", "narrow", "own-prior")
+    ),
+    Case("best", "task2", ALONE | {"floor": 0.1}, label="floor=0.1"),
+    Case("best", "costs", ALONE | {"floor": 0.1}, label="floor=0.1"),
+    Case("best", "task2", {"floor": 0.1}, label="pooled,floor=0.1"),
+    *(
+        Case(policy, problem, options, rounds=3, batch=4, label=label)
+        for policy, options, label in (
+            ("commit-kg", {"count_pending": False}, ""),
+            ("commit-kg", {}, "pending"),
+            ("best", ALONE, ""),
+            ("best", {}, "pooled"),
         )
-        and not (policy == "commit-kg" and problem == "healthcare")
+        for problem in ("context", "doubtful")
+    ),
+    Case("best", "context", ALONE, rounds=8, restricted=True, label=""),
+    *(
+        Case(policy, "task2", options | {"prior": "pooled", "graph_free_prior": 0.25})
+        for policy, options in _BELIEVERS
     ),
     *(
         Case("certified-ids", problem, {"samples": 100, "propensity_samples": 50}, rounds=6)
@@ -194,7 +223,7 @@ CASES = [
     *(
         Case(policy, problem, options, rounds=3, batch=4)
         for policy, options in [
-            *_BELIEVERS,
+            *_BELIEVERS[:2],
             ("ids", FEW | {"floor": 0.1}),
             ("bernoulli-ts", {}),
             ("kl-ucb", {}),
@@ -217,14 +246,23 @@ CASES = [
         ]
     ),
 ]
-SMALL_PRIORS = [
-    Case(policy, problem, options | {"prior": prior})
-    for policy, options in [*_BELIEVERS, ("ids", FEW | {"floor": 0.1})]
-    for problem in ("task1", "context", "costs", "hidden", "doubtful")
-    for prior in (0.5, 0.05)
-] + [
-    Case("bayes-optimal", "tiny", {"horizon": 8, "prior": prior}, rounds=8) for prior in (0.5, 0.05)
-]
+SMALL_PRIORS = (
+    [
+        Case(policy, problem, options | {"prior": prior})
+        for policy, options in [*_BELIEVERS, ("ids", FEW | {"floor": 0.1})]
+        for problem in ("task1", "context", "costs", "hidden", "doubtful")
+        for prior in (0.5, 0.05)
+    ]
+    + [
+        Case("best", problem, ALONE | {"prior": prior}, label=f"prior={prior}")
+        for problem in ("task1", "context", "costs", "hidden", "doubtful")
+        for prior in (0.5, 0.05)
+    ]
+    + [
+        Case("bayes-optimal", "tiny", {"horizon": 8, "prior": prior}, rounds=8)
+        for prior in (0.5, 0.05)
+    ]
+)
 
 
 def outcome_of(case):

@@ -10,7 +10,9 @@ from dowise import CausalGraph, Problem, simulate
 
 PLAIN = ["ids", "ts", "commit-kg", "best", "certified-ids", "z2-ts", "z2-kl-ucb"]
 PLAIN += ["bernoulli-ts", "kl-ucb", "ucb", "random", "arm-ids"]
-DOUBTFUL = Problem("C -> X -> Z -> Y; C ?-> Y; X <?> Y", "Y", "C", "Z", name="doubtful")
+DOUBTFUL = Problem(
+    "C -> X -> Z -> Y; C ?-> Y; X <?> Y", "Y", "C", "Z", name="doubtful", edge_rules=1
+)
 DIRECTED = Problem("C -> X -> Z -> Y; C ?-> Y; X ?-> Y", "Y", "C", "Z", name="directed")
 COSTLY = Problem(
     CausalGraph.parse("C -> X; C -> Y; X -> Z -> Y; W -> Z"),
@@ -23,6 +25,7 @@ COSTLY = Problem(
     name="costly",
 )
 SHORT = {name: {"samples": 100} for name in ("ids", "certified-ids", "arm-ids")}
+SHORT["best"] = {"prior": "flat", "graph_free_prior": 0}  # as it was before it had other defaults
 RUNS = {
     **{f"{policy} task1": (["task1"], policy, {}) for policy in PLAIN},
     **{f"{policy} task2": (["task2"], policy, {}) for policy in PLAIN},
@@ -42,6 +45,10 @@ RUNS = {
     **{
         f"{policy} task2 floor=0.1": (["task2"], policy, {"options": {policy: {"floor": 0.1}}})
         for policy in ("ids", "ts", "commit-kg", "kl-ucb")
+    },
+    **{
+        f"best {name} pooled": ([problem], "best", {"options": {"best": {}}})
+        for name, problem in (("task2", "task2"), ("costly", COSTLY), ("doubtful", DOUBTFUL))
     },
     "ids task2 options": (
         ["task2"],

@@ -467,7 +467,7 @@ class Belief:
         80
         >>> row = belief.alike()["Y"]
         >>> round(row.probability, 2), round(row.mean[1], 2)
-        (1.0, 1.0)
+        (1.0, 0.99)
         """
         return self.posterior.alike()
 

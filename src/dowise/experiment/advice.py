@@ -3,7 +3,7 @@
 >>> from dowise.problem import load_problem
 >>> advice = soft_advice(load_problem("task2"))
 >>> len(advice.edges), advice.arms, advice.more_arms, advice.times
-(7, 9, 5, 8)
+(8, 9, 5, 9)
 """
 
 from __future__ import annotations

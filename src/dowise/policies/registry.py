@@ -528,7 +528,7 @@ def resolve_policy(
 
     >>> from dowise.problem import load_problem
     >>> resolve_policy("best", load_problem("task1"), {"prior": "flat", "graph_free_prior": 0})
-    ('commit-kg', {'count_pending': False, 'prior': 'flat', 'graph_free_prior': 0})
+    ('commit-kg', {'prior': 'flat', 'graph_free_prior': 0, 'count_pending': False})
     """
     given = {name: value for name, value in (options or {}).items() if value is not None}
     if policy != "best":

@@ -72,7 +72,10 @@ def test_forms_require_the_csrf_token(empty):
 def test_examples_and_policies_are_offered(page):
     for name in builtin_names():
         assert f'href="/new?example={name}"' in page.text
-    assert "commit-kg with up to sixteen arms" in page.text and 'value="bernoulli-ts"' in page.text
+    assert (
+        "commit-kg, or ids where there are many arms" in page.text
+        and 'value="bernoulli-ts"' in page.text
+    )
     assert not re.search(r'\sstyle="|<script>|hx-on|javascript:', page.text)
 
 

@@ -27,10 +27,6 @@ EXCESSIVE = {
     "a bomb of tables": (TINY + "\n".join(f"[{'a.' * 500}b{i}]" for i in range(200)), "unknown k"),
     "a prior of sixty axes": (f"{TINY}[prior]\nX = {'[' * 60}1{']' * 60}", "does not fit its CPT"),
     "two million characters": ("X -> Y; " * 250_000, "at most 262,144"),
-    "soft edges by the thousand": (
-        f'graph = "{"; ".join(NAMES)}"\nreward = "V0"\nsoft = 0.1\narms = ["do()"]',
-        "soft: V",
-    ),
     "a quote that never ends": ('"""' + "a" * 200_000, "not valid TOML"),
     "nested comments": ("/*" * 100_000 + "->", "graph, line 1, column 1"),
 }
