@@ -40,6 +40,7 @@ GRAPH = "C -> X -> Z -> Y; C -> Y; W -> Z"
 DOUBTFUL = "C -> X -> Z -> Y; C ?-> Y; X <?> Y"
 THEN = {"count_pending": False}
 LATER = {"count_pending", "graph_free_prior"}  # options that did not exist
+DRAWN_ANEW = {"ts"}  # prior=0.5: rows of any shape have other draws since version 3 of draws
 EXPERIMENTS = {  # name: problem, policy, options; "best" was commit-kg with flat rows then
     "ids": (lambda: Problem(GRAPH, "Y", "C", "Z"), "ids", {"samples": 50}),
     "ids, options": (
