@@ -1,5 +1,7 @@
 """Whole trials of `commit-kg` beside those of `ids` and `ts`, in the same worlds; one thread.
 
+And of `best`, with pooled rows and the graph-free hypothesis, beside `best` without either.
+
     make bench
 
 By turns, the best of many counts. No time is asserted.
@@ -31,3 +33,18 @@ def test_trials(benchmark, name):
         for policy, time in zip(POLICIES, times, strict=True)
     )
     print(f"\n{name}: µs a round {', '.join(shown)}; {times[0] / times[1]:.2f} times ids")
+
+
+@pytest.mark.parametrize("name", ["task1", "task2", "healthcare", "task3", "asia"])
+def test_best(benchmark, name):
+    world, horizon = make_world(load_problem(name), 0, 1), 300
+
+    def trial_of(**options):
+        return lambda: run_trial(world, lambda p: make_policy("best", p, **options), horizon, 0, 1)
+
+    calls = [trial_of(), trial_of(prior="flat", graph_free_prior=0)]
+    robust, plain = benchmark.pedantic(best_times, (calls,), rounds=1)
+    print(
+        f"\n{name}: {1e6 * robust / horizon:.0f} µs a round of best, {1e6 * plain / horizon:.0f} "
+        f"with flat rows and the graph alone: {robust / plain:.2f} times as long"
+    )
