@@ -217,6 +217,15 @@ def test_late_outcomes_are_learned_late_and_pending_until_then(robust, races):
     assert spy.learned == list(range(15)) and len(regrets) == 25
 
 
+def test_every_arm_is_played_once_before_best_decides(races):
+    try_all = load_script("try_all")
+    setting = try_all.FAMILIES["task2"].make(0)
+    first = try_all.EveryArmFirst(races.new_policy("best", setting, 0), 0)
+    arms = [first.decide({"C": "0"}, 0).arm for _ in setting.drawn.arms]
+    assert sorted(arms, key=setting.drawn.arms.index) == list(setting.drawn.arms)
+    assert first.decide({"C": "0"}, 0).probabilities is not None
+
+
 def test_robust_runs_families_apart_and_reports_all(robust, races, tmp_path, capsys, monkeypatch):
     absent = dict.fromkeys(("stroke", "stroke, reversed"), "there are no data")
     monkeypatch.setattr(robust, "why_absent", lambda family: absent.get(family.name))
