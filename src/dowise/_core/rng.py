@@ -20,7 +20,7 @@ from dowise.errors import DowiseError
 
 Random = np.random.Generator | int
 
-DRAWS = "2"  # version of how a key becomes posterior draws: raised when the bits change
+DRAWS = "3"  # version of how a key becomes posterior draws: raised when the bits change
 
 Words = NDArray[np.uint32]
 
