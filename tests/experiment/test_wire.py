@@ -224,6 +224,10 @@ def test_options_and_targets_are_plain_data(tmp_path):
     prior.write_text("Z = [2, 3]\n")
     options = wire.options_to_json({"prior": prior, "samples": 7})
     assert options == {"prior": {"Z": [2, 3]}, "samples": 7}
+    for name in ("flat", "pooled"):  # not a file
+        assert wire.options_to_json({"prior": name}) == {"prior": name}
+    for name in ("flat", "pooled"):  # not a file
+        assert wire.options_to_json({"prior": name}) == {"prior": name}
     for target in ("ts", "do(X=1)", {"X": "1"}, {("1", "0"): "do(X=1)", ("0", "0"): "do()"}):
         assert wire.target_from_json(sent(wire.target_to_json(target))) == target
     with pytest.raises(DowiseError, match="can't be sent"):

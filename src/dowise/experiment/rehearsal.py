@@ -310,8 +310,8 @@ def rehearse(
         Number of worlds.
     policy, options
         Policy and its options, as for `Experiment.create`.
-    prior : float or mapping, optional
-        Prior counts, as `Belief` takes them: worlds are drawn from it, doubtful edges with their
+    prior : float, mapping, "flat" or "pooled", optional
+        Prior, as `Belief` takes it: worlds are drawn from it, doubtful edges with their
         own probabilities, and a policy that has a belief starts from it.
     tolerance : float, optional
         Loss per round at which the advice is to stop; by default a hundredth of the range of
@@ -348,7 +348,9 @@ def rehearse(
     else:
         Belief(config.problem, prior)  # validates it
         if is_bayesian(config.policy):
-            config = config.with_changes(options={"prior": prior})
+            # not `with_changes`: what "best" stands for depends on the prior
+            options = {**(options or {}), "prior": prior}
+            config = ExperimentConfig.from_user(config.problem, policy, options)
     job = _RehearsalJob(
         config,
         prior,
