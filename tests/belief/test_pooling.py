@@ -185,9 +185,15 @@ def test_an_unseen_row_is_expected_to_look_like_the_others():
     assert row.mean[0] + row.mean[1] == pytest.approx(1)
 
 
-def test_mean_rewards_are_those_of_exact_draws():
+@pytest.mark.parametrize(
+    ("problem", "codes"),
+    [
+        pytest.param(load_problem("task2"), (1,), id="context"),
+        pytest.param(Problem("C -> X -> Z -> Y; C -> Y; X <-> Y!", "Y", "C"), (0,), id="hidden"),
+    ],
+)
+def test_mean_rewards_are_those_of_exact_draws(problem, codes):
     """Draws of hypothesis, pair and rows of every table, with the posterior weights."""
-    problem = load_problem("task2")
     posterior = Posterior(problem, "pooled")
     for record in random_records(problem, 40, seed=2):
         posterior.learn(record)
@@ -211,7 +217,6 @@ def test_mean_rewards_are_those_of_exact_draws():
         hit = rng.beta(a[g, None] + counts[:, 0], b[g, None] + counts[:, 1])
         is_pooled = rng.random(draws) < chance
         target[...] = np.where(is_pooled[:, None, None], np.stack([hit, 1 - hit], axis=-1), flat)
-    codes = (1,)
     drawn = np.array([posterior.model.distributions(entries[:, i], codes) for i in range(draws)])
     exact = posterior.mean_distributions(codes)
     error = drawn.std(axis=0) / np.sqrt(len(drawn))

@@ -244,8 +244,9 @@ class CommitKG(PendingPlaysMixin, BayesianPolicy):
     # -- whole trials -------------------------------------------------------------------------
 
     def compiled_trial(self) -> TrialLoop | None:
-        """Return a compiled trial for posteriors without doubtful edges."""
+        """Return a compiled trial for posteriors without doubtful edges and pending plays."""
         is_plain = type(self) is CommitKG and self.belief.monitor is None and not self.floor
+        is_plain &= not (self.count_pending and self.pending)
         return self._play if is_plain and self.belief.posterior.is_settled else None
 
     def _play(self, script: TrialScript, _rng: np.random.Generator) -> IntArray:
