@@ -281,6 +281,18 @@ def test_what_needs_independent_rows_refuses_the_pooled_prior(make):
     assert error.value.code == "pooled-prior"
 
 
+def test_an_array_is_not_a_prior():
+    counts = np.array([1.0, 2.0])
+    for make in (
+        lambda: chain(prior=counts),
+        lambda: Posterior(chain(), counts),
+        lambda: make_policy("best", chain(prior=None), prior=counts),
+    ):
+        with pytest.raises(DowiseError, match="must be") as caught:
+            make()
+        assert caught.value.code == "invalid-type"
+
+
 def test_the_prior_of_a_problem_is_stated_or_not():
     graph = CausalGraph.parse("X -> Y")
     assert not Problem(graph, "Y").states_prior

@@ -159,6 +159,8 @@ def test_a_flat_prior_with_the_graph_alone_rehearses_best_of_before():
     result = rehearse(CHAIN, 1, worlds=1, looks=1, prior="flat", options=options)
     assert result.options["try_all"] is result.options["count_pending"] is False
     assert result.options["prior"] == result.prior == "flat"
+    same = rehearse(CHAIN, 1, worlds=1, looks=1, prior=1.0, options=options)
+    assert arrays(result) == arrays(same)
 
 
 @pytest.mark.parametrize(

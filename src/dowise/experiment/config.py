@@ -27,7 +27,7 @@ from dowise.policies.registry import (
     resolve_policy,
 )
 from dowise.problem import Problem, load_problem
-from dowise.problem.prior import is_prior_name, plain_prior, read_prior
+from dowise.problem.prior import is_pooled, is_prior_name, plain_prior, read_prior
 from dowise.problem.problem_file import parse_problem, problem_text
 
 DEFAULT_POLICY = "best"
@@ -202,8 +202,8 @@ def _trial_option(problem: Problem, options: Mapping[str, Any]) -> dict[str, Any
 
     With the graph alone and independent rows, "best" is that of the versions before the option.
     """
-    is_pooled = options.get("prior", problem.prior) == "pooled"
-    is_graph_alone = options.get("graph_free_prior") == 0 and not is_pooled
+    pools = is_pooled(options.get("prior", problem.prior))
+    is_graph_alone = options.get("graph_free_prior") == 0 and not pools
     return {"try_all": len(problem.arms) <= MAX_TRIED_ARMS and not is_graph_alone}
 
 

@@ -42,6 +42,7 @@ from dowise.experiment.status import Status, default_tolerance
 from dowise.experiment.storage import MemoryStorage
 from dowise.policies.registry import import_policies, imported_modules, policy_factory
 from dowise.problem import Problem
+from dowise.problem.prior import is_prior_name, read_prior
 from dowise.simulation.executors import run_jobs
 
 QUANTILES = (0.05, 0.5, 0.95)  # over worlds: low, median, high
@@ -310,7 +311,7 @@ def rehearse(
         Number of worlds.
     policy, options
         Policy and its options, as for `Experiment.create`.
-    prior : float, mapping, "flat" or "pooled", optional
+    prior : float, mapping, path, "flat" or "pooled", optional
         Prior, as `Belief` takes it: worlds are drawn from it, doubtful edges with their
         own probabilities, and a policy that has a belief starts from it.
     tolerance : float, optional
@@ -346,6 +347,8 @@ def rehearse(
     if prior is None:
         prior = prior_of(config)
     else:
+        if isinstance(prior, str | Path) and not is_prior_name(prior):
+            prior = read_prior(prior)
         Belief(config.problem, prior)  # validates it
         if is_bayesian(config.policy):
             # not `with_changes`: what "best" stands for depends on the prior

@@ -43,16 +43,21 @@ def is_prior_name(prior: object) -> bool:
     return isinstance(prior, str) and prior in PRIOR_NAMES
 
 
+def is_pooled(prior: object) -> bool:
+    """Return True for the pooled prior; also for arrays, which do not compare with texts."""
+    return isinstance(prior, str) and prior == "pooled"
+
+
 def prior_from_user(problem: Problem, prior: Prior | None) -> KnownPrior:
     """Return the prior as plain numbers, checked as far as the graph allows; the default is 1.
 
     Counts by parents are checked here if the variable has a single table with the shape of the
     CPT: no hidden causes and no doubtful edges into it. Otherwise the belief checks them.
     """
-    if prior is None or prior == "flat":
-        return 1.0
-    if prior == "pooled":
+    if is_pooled(prior):
         return "pooled"
+    if prior is None or is_prior_name(prior):
+        return 1.0
     if isinstance(prior, str | Path):
         path = prior_file(prior)
         return read_file(path, lambda text: prior_from_user(problem, parse_prior(text)))
