@@ -134,8 +134,8 @@ class Rehearsal(Documented):
     def stopped_cost(self) -> float | None:
         """Mean true loss per round of stopping when it was advised; None if it never was.
 
-        It is within the tolerance by construction: worlds are drawn from the prior that the
-        posterior started with.
+        It is within the tolerance by construction where the posterior started with the prior that
+        worlds are drawn from, and the graph decides alone.
         """
         worlds = np.flatnonzero(np.isfinite(self.stops))
         looks = np.searchsorted(self.rounds, self.stops[worlds])

@@ -51,7 +51,7 @@ class _Step(NamedTuple):
 
     record: Record
     earlier: Record | None
-    """What was known of the record before; it is forgotten first."""
+    """Record with the values that were known before the piece; it is forgotten first."""
     arm: int
     """Index of the arm whose reward is scored, −1 if none is."""
 
@@ -78,8 +78,8 @@ class MixtureBelief(Belief):
         self.arrivals = Arrivals(graph.problem)
         """Sequence of everything that was learned."""
         self.appends = True
-        """True if records arrive in the order in which they are learned, False if somebody else
-        fills `arrivals`, as live experiments do."""
+        """True if records arrive in the order in which they are learned, False if the caller fills
+        `arrivals`, as live experiments do."""
         self._start = graph.posterior.copy()
         self._gains: list[int] = []  # of the pieces that are scored
         self._total = 0  # of all gains
