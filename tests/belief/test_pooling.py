@@ -185,9 +185,15 @@ def test_an_unseen_row_is_expected_to_look_like_the_others():
     assert row.mean[0] + row.mean[1] == pytest.approx(1)
 
 
-def test_mean_rewards_are_those_of_exact_draws():
+@pytest.mark.parametrize(
+    ("problem", "codes"),
+    [
+        pytest.param(load_problem("task2"), (1,), id="context"),
+        pytest.param(Problem("C -> X -> Z -> Y; C -> Y; X <-> Y!", "Y", "C"), (0,), id="hidden"),
+    ],
+)
+def test_mean_rewards_are_those_of_exact_draws(problem, codes):
     """Draws of hypothesis, pair and rows of every table, with the posterior weights."""
-    problem = load_problem("task2")
     posterior = Posterior(problem, "pooled")
     for record in random_records(problem, 40, seed=2):
         posterior.learn(record)
@@ -211,7 +217,6 @@ def test_mean_rewards_are_those_of_exact_draws():
         hit = rng.beta(a[g, None] + counts[:, 0], b[g, None] + counts[:, 1])
         is_pooled = rng.random(draws) < chance
         target[...] = np.where(is_pooled[:, None, None], np.stack([hit, 1 - hit], axis=-1), flat)
-    codes = (1,)
     drawn = np.array([posterior.model.distributions(entries[:, i], codes) for i in range(draws)])
     exact = posterior.mean_distributions(codes)
     error = drawn.std(axis=0) / np.sqrt(len(drawn))
@@ -274,6 +279,18 @@ def test_what_needs_independent_rows_refuses_the_pooled_prior(make):
     with pytest.raises(DowiseError) as error:
         make(Problem(CausalGraph.parse("X -> Y"), "Y", prior="pooled"))
     assert error.value.code == "pooled-prior"
+
+
+def test_an_array_is_not_a_prior():
+    counts = np.array([1.0, 2.0])
+    for make in (
+        lambda: chain(prior=counts),
+        lambda: Posterior(chain(), counts),
+        lambda: make_policy("best", chain(prior=None), prior=counts),
+    ):
+        with pytest.raises(DowiseError, match="must be") as caught:
+            make()
+        assert caught.value.code == "invalid-type"
 
 
 def test_the_prior_of_a_problem_is_stated_or_not():

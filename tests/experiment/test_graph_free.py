@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from dowise import Belief, Experiment, load_problem, make_environment
+from dowise import Belief, Experiment, Problem, load_problem, make_environment
 from dowise.experiment import Explanation, Status
 from dowise.experiment.config import ExperimentConfig
 from dowise.experiment.storage import MemoryStorage
@@ -132,3 +132,46 @@ def test_best_with_flat_rows_and_the_graph_alone_begins_as_before():
     options = {"prior": "flat", "graph_free_prior": 0}
     config = ExperimentConfig.from_user(PROBLEM, "best", options)
     assert config.options["try_all"] is config.options["count_pending"] is False
+
+
+def partly_told(decisions):
+    """An experiment with that many decisions of which everything but the reward was told."""
+    experiment = Experiment.create(MemoryStorage(), "ward", PROBLEM, "commit-kg", seed=1)
+    for decision in experiment.ask_many([{"C": 0}] * decisions):
+        experiment.tell(decision.id, {"X2": 1} if "X2" not in decision.arm else {"X1": 1})
+    return experiment
+
+
+def pending_plays(experiment):
+    with experiment._journal.replayed() as (_, replay):
+        return int(replay.policy.pending.in_context((0,)).sum())
+
+
+@pytest.mark.parametrize("decisions", [1, 100])
+def test_a_play_is_pending_until_its_reward_is_told(decisions):
+    experiment = partly_told(decisions)
+    reopened = Experiment.open(experiment._journal.storage)  # it learns many cases together
+    assert pending_plays(experiment) == pending_plays(reopened) == decisions
+    experiment.tell(1, {"Y": 1})
+    reopened = Experiment.open(experiment._journal.storage)
+    assert pending_plays(experiment) == pending_plays(reopened) == decisions - 1
+    assert experiment.audit().ok
+
+
+def test_a_withdrawn_play_is_not_pending_although_a_part_of_it_was_told():
+    experiment = partly_told(1)
+    assert pending_plays(experiment) == 1
+    experiment.withdraw(1, "left")
+    assert pending_plays(experiment) == 0
+
+
+def test_an_exploring_play_is_not_repeated_although_a_part_of_it_was_told():
+    problem = Problem("X -> Z -> Y; W -> Y", "Y", arms="all")
+    experiment = Experiment.create(MemoryStorage(), "ward", problem, "commit-kg", seed=1)
+    arms = set()
+    for _ in range(4):
+        decision = experiment.ask()
+        told = {name: 0 for name in ("X", "Z", "W") if name not in decision.arm}
+        experiment.tell(decision.id, told)
+        arms.add(decision.arm)
+    assert len(arms) == 4

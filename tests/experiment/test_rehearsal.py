@@ -154,6 +154,15 @@ def test_worlds_and_policy_start_from_the_prior():
     assert without.at_random[:, -1] == pytest.approx(known.at_random[:, -1])
 
 
+def test_a_flat_prior_with_the_graph_alone_rehearses_best_of_before():
+    options = {"graph_free_prior": 0}
+    result = rehearse(CHAIN, 1, worlds=1, looks=1, prior="flat", options=options)
+    assert result.options["try_all"] is result.options["count_pending"] is False
+    assert result.options["prior"] == result.prior == "flat"
+    same = rehearse(CHAIN, 1, worlds=1, looks=1, prior=1.0, options=options)
+    assert arrays(result) == arrays(same)
+
+
 @pytest.mark.parametrize(
     "problem",
     [

@@ -39,13 +39,14 @@ def experiment(request):
 
 
 def are_equal(one, other):
-    """Return True if two objects have the same parts, to the last bit."""
+    """Return True if two objects have the same parts that count, to the last bit."""
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype == float)
     if isinstance(one, tuple | list):
         return len(one) == len(other) and all(map(are_equal, one, other))
     if hasattr(one, "__dataclass_fields__") and not isinstance(one, type):
-        return all(are_equal(getattr(one, x.name), getattr(other, x.name)) for x in fields(one))
+        names = [x.name for x in fields(one) if x.compare]
+        return all(are_equal(getattr(one, name), getattr(other, name)) for name in names)
     return type(one) is type(other) and (one == other or (one != one and other != other))
 
 
@@ -174,8 +175,8 @@ VALUES = st.dictionaries(LABELS, st.none() | LABELS, max_size=3)
 )
 def test_any_case_survives_the_wire(arm, played, values, earlier_values, flag, request, status):
     case = Case(
-        3, 7, "2026-01-01T00:00:00Z", {"C": "1"}, arm, flag, request, values, earlier_values,
-        played, not flag, status, 9,
+        3, 7, "2026-01-01T00:00:00Z", {"C": "1"}, arm, flag, request, values, {},
+        earlier_values, played, not flag, status, 9,
     )  # fmt: skip
     if status == "erased":
         case = Case(3, 7, "", {}, Intervention(), status="erased", last_event=9)
@@ -223,6 +224,10 @@ def test_options_and_targets_are_plain_data(tmp_path):
     prior.write_text("Z = [2, 3]\n")
     options = wire.options_to_json({"prior": prior, "samples": 7})
     assert options == {"prior": {"Z": [2, 3]}, "samples": 7}
+    for name in ("flat", "pooled"):  # not a file
+        assert wire.options_to_json({"prior": name}) == {"prior": name}
+    for name in ("flat", "pooled"):  # not a file
+        assert wire.options_to_json({"prior": name}) == {"prior": name}
     for target in ("ts", "do(X=1)", {"X": "1"}, {("1", "0"): "do(X=1)", ("0", "0"): "do()"}):
         assert wire.target_from_json(sent(wire.target_to_json(target))) == target
     with pytest.raises(DowiseError, match="can't be sent"):

@@ -120,6 +120,18 @@ def test_a_retracted_record_leaves_no_trace(problem):
     assert json.dumps(indirect.as_dict()) == json.dumps(mixture_of(problem, records[:20]).as_dict())
 
 
+def test_a_refused_record_leaves_no_trace(problem):
+    records = some_records(problem)
+    mixture = mixture_of(problem, records[:10])
+    before = json.dumps(mixture.as_dict())
+    other = Problem("X -> Y", "Y").record("do(X=1)", {"Y": 1})
+    for refused, code in ((other, "wrong-problem"), ("a text", "invalid-type")):
+        for change in (mixture.learn, mixture.retract):
+            with raises_code(code):
+                change(refused)
+    assert len(mixture.arrivals) == 10 and json.dumps(mixture.as_dict()) == before
+
+
 def test_a_copy_learns_independently(problem):
     records = some_records(problem)
     mixture = mixture_of(problem, records[:30])

@@ -22,6 +22,15 @@ COSTLY = Problem(
     "C",
     costs={"X": 0.1, "Z": 0.05, "do(Z=1)": 0.02},
 )
+THREE_REWARDS = Problem(
+    CausalGraph.parse("C -> X -> Z -> Y; C -> Y; W -> Z"),
+    "Y",
+    "C",
+    "Z",
+    domains={"Y": ("none", "some", "all"), "Z": ("0", "1", "2")},
+    reward_values={"none": 0, "some": 2, "all": 10},
+    minimise=True,
+)
 MANY_CONTEXTS = Problem(
     CausalGraph.parse("A -> Y; B -> Y; D -> Y; X -> Y"),
     "Y",
@@ -35,6 +44,7 @@ PROBLEMS = {
     "task3": "task3",
     "reversed reward": REVERSED_REWARD,
     "costs": COSTLY,
+    "three rewards": THREE_REWARDS,
     "many contexts": MANY_CONTEXTS,
     "doubtful edges": DOUBTFUL,
     "certain hidden cause": CERTAIN,
@@ -68,8 +78,9 @@ def case(name, world, **options):
         *(
             case(name, world, prior="pooled", graph_free_prior=0.3)
             for name in ("commit-kg", "ids")
-            for world in ("task2", "costs")
+            for world in ("task2", "costs", "three rewards")
         ),
+        case("commit-kg", "certain hidden cause", prior="pooled", graph_free_prior=0.3),
         case("ids", "task3", prior="pooled"),
         case("ids", "costs", prior=0.05),
         case("ids", "task2", prior=0.5),
@@ -116,8 +127,9 @@ def test_bernoulli_ts_is_stepped_where_small_parameters_would_tie():
     assert make_policy("bernoulli-ts", TWO_ARMS, prior=(0.05, 0.05)).compiled_trial() is None
 
 
-def test_a_policy_with_pending_plays_is_stepped():
-    policy = make_policy("ucb", TWO_ARMS)
+@pytest.mark.parametrize("name", ["ucb", "commit-kg"])
+def test_a_policy_with_pending_plays_is_stepped(name):
+    policy = make_policy(name, TWO_ARMS)
     assert policy.compiled_trial() is not None
     policy.add_pending("do(X=0)")
     assert policy.compiled_trial() is None

@@ -8,8 +8,8 @@ tells gives two pieces, the second of which has the values of both. Pieces are s
   import gives a piece per row, in their order. A corrected value keeps its place;
 - elsewhere it is the order of learning.
 
-Later pieces of a record, and pieces between them, may depend on earlier ones. Whoever depends on
-the order keeps what it made of the first pieces, and continues from `changed_from`:
+Later pieces of a record, and pieces between them, may depend on earlier ones. A consumer that
+depends on the order keeps its result for the first pieces, and continues from `changed_from`:
 
 >>> from dowise.problem import load_problem
 >>> problem = load_problem("task1")

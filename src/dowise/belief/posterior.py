@@ -51,7 +51,7 @@ from dowise.model.factors import NONE, TableLayout
 from dowise.model.model import Model, with_first_value
 from dowise.model.reward_circuit import Reading, reading_of
 from dowise.problem import Problem, Record
-from dowise.problem.prior import Prior
+from dowise.problem.prior import Prior, is_pooled
 from dowise.problem.record import RecordBatch, check_record, check_same_problem
 
 Key = UInt64Array
@@ -125,8 +125,8 @@ class Posterior:
         self.layout: TableLayout = self.model.factors if self.is_settled else self.shared.layout
         """Tables of the factors, or of all versions of all variables."""
         prior = problem.prior if prior is None else prior
-        is_pooled = isinstance(prior, str) and prior == "pooled"
-        if is_pooled:
+        pools = is_pooled(prior)
+        if pools:
             prior = problem.prior if isinstance(problem.prior, Mapping) else 1.0
         self.base: FloatArray = prior_counts(self.layout, self.model.factors, prior)
         """Parameter of every entry of flat rows."""
@@ -148,7 +148,7 @@ class Posterior:
         """Number of lanes that are drawn together."""
         self.pooling: Pooling | None = None
         """Tables whose rows are pooled; None if there are none."""
-        if is_pooled:
+        if pools:
             self.pool(~named_tables(self.layout, self.model.factors, prior))
 
     def pool(self, may_pool: BoolArray) -> None:

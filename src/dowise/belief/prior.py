@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from dowise._core.types import BoolArray, FloatArray
 from dowise.errors import DowiseError, suggestion
 from dowise.model import FactorLayout
 from dowise.model.factors import TableLayout
-from dowise.problem.prior import Prior, checked_counts, fits, misfit, parse_prior
+from dowise.problem.prior import Prior, checked_counts, fits, misfit, parse_prior, prior_file
 
 
 def prior_counts(tables: TableLayout, factors: FactorLayout, prior: Prior) -> FloatArray:
@@ -28,13 +27,8 @@ def prior_counts(tables: TableLayout, factors: FactorLayout, prior: Prior) -> Fl
     if isinstance(prior, str) and prior == "flat":
         prior = 1.0
     if isinstance(prior, str | Path):
-        if isinstance(prior, str) and not os.path.lexists(prior):
-            raise DowiseError(
-                f'prior={prior!r}: no such file (expected "flat", "pooled", a number, such as 1.0, '
-                "counts by variable, or the path of a TOML file of those)",
-                code="file-not-found",
-            )
-        return read_file(prior, lambda text: prior_counts(tables, factors, parse_prior(text)))
+        path = prior_file(prior)
+        return read_file(path, lambda text: prior_counts(tables, factors, parse_prior(text)))
     if not isinstance(prior, Mapping):
         alpha = checked_counts(prior, f"prior={prior!r}")
         if alpha.ndim:

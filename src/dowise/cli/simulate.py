@@ -303,14 +303,11 @@ def rehearse(
 
 
 def _parse_prior(text: str | None) -> Any:
-    from dowise.problem.prior import is_prior_name
+    from dowise.problem.prior import is_prior_name, read_prior
 
     if text is None or is_prior_name(text):
         return text
     try:
         return float(text)
     except ValueError:
-        from dowise._core.files import read_file
-        from dowise.problem.prior import parse_prior
-
-        return read_file(text, parse_prior)
+        return read_prior(text)

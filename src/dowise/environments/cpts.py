@@ -14,6 +14,7 @@ from dowise.belief.pooling import grid
 from dowise.errors import DowiseError, suggestion, type_name
 from dowise.graph import CausalGraph
 from dowise.problem import Problem
+from dowise.problem.prior import is_pooled, is_prior_name
 
 _ROUNDING = 1e-9
 
@@ -132,20 +133,20 @@ def cpts_from_prior(
 ) -> dict[str, FloatArray]:
     """Draw CPTs with independent rows from the Dirichlet distributions of a prior.
 
-    `prior` is a number, a mapping or "pooled", as for `Belief`. If the graph has no hidden causes,
-    worlds are as the belief expects them. Rows that the prior does not name, such as those of
-    hidden variables, have the `concentration`. Counts of single factors ("Y | X") are ignored,
+    `prior` is a number, a mapping, "flat" or "pooled", as for `Belief`. If the graph has no hidden
+    causes, worlds are as the belief expects them. Rows that the prior does not name, such as those
+    of hidden variables, have the `concentration`. Counts of single factors ("Y | X") are ignored,
     because worlds have CPTs.
     """
-    is_pooled, counts_by_name = prior == "pooled", prior
-    if is_pooled:
+    pools, counts_by_name = is_pooled(prior), prior
+    if pools:
         counts_by_name = problem.prior if isinstance(problem.prior, Mapping) else {}
     elif not isinstance(prior, Mapping):
-        counts_by_name = dict.fromkeys(problem.graph, prior)
+        counts_by_name = dict.fromkeys(problem.graph, 1.0 if is_prior_name(prior) else prior)
     tables = {}
     for name in graph:
         shape = tuple(sizes[axis] for axis in (*graph.parents(name), name))
-        if is_pooled and name in problem.graph and name not in counts_by_name:
+        if pools and name in problem.graph and name not in counts_by_name:
             tables[name] = _pooled_rows(shape, source)
             continue
         counts = np.asarray(counts_by_name.get(name, concentration), dtype=np.float64)

@@ -103,7 +103,7 @@ def sample_world(
 ) -> Environment:
     """Draw a world with random CPTs, hidden causes included.
 
-    `prior` is a valid prior of `Belief`, a number or a mapping, and defaults to the problem's.
+    `prior` is a valid prior of `Belief`, but not the path of a file, and defaults to the problem's.
     Rows that it does not name are drawn by the options.
     """
     if prior is None and problem.prior not in (1.0, "pooled"):

@@ -14,7 +14,6 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from dowise._core.codec import to_json
-from dowise._core.files import read_file
 from dowise._core.validation import check_flag
 from dowise.errors import DowiseError, type_name
 from dowise.experiment.event import DamagedEventError
@@ -28,7 +27,7 @@ from dowise.policies.registry import (
     resolve_policy,
 )
 from dowise.problem import Problem, load_problem
-from dowise.problem.prior import is_prior_name, parse_prior, plain_prior
+from dowise.problem.prior import is_pooled, is_prior_name, plain_prior, read_prior
 from dowise.problem.problem_file import parse_problem, problem_text
 
 DEFAULT_POLICY = "best"
@@ -203,8 +202,8 @@ def _trial_option(problem: Problem, options: Mapping[str, Any]) -> dict[str, Any
 
     With the graph alone and independent rows, "best" is that of the versions before the option.
     """
-    is_pooled = options.get("prior", problem.prior) == "pooled"
-    is_graph_alone = options.get("graph_free_prior") == 0 and not is_pooled
+    pools = is_pooled(options.get("prior", problem.prior))
+    is_graph_alone = options.get("graph_free_prior") == 0 and not pools
     return {"try_all": len(problem.arms) <= MAX_TRIED_ARMS and not is_graph_alone}
 
 
@@ -217,7 +216,7 @@ def _complete_options(problem: Problem, policy: str, options: dict[str, Any]) ->
             )
     prior = options.get("prior")
     if isinstance(prior, str | Path) and not is_prior_name(prior):
-        options["prior"] = read_file(prior, parse_prior)
+        options["prior"] = read_prior(prior)
     if "try_all" in options and policy in _RECOMMENDED:
         check_flag("try_all", options["try_all"])
     parameters = inspect.signature(policy_factory(policy)).parameters

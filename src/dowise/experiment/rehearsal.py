@@ -42,6 +42,7 @@ from dowise.experiment.status import Status, default_tolerance
 from dowise.experiment.storage import MemoryStorage
 from dowise.policies.registry import import_policies, imported_modules, policy_factory
 from dowise.problem import Problem
+from dowise.problem.prior import is_prior_name, read_prior
 from dowise.simulation.executors import run_jobs
 
 QUANTILES = (0.05, 0.5, 0.95)  # over worlds: low, median, high
@@ -133,8 +134,8 @@ class Rehearsal(Documented):
     def stopped_cost(self) -> float | None:
         """Mean true loss per round of stopping when it was advised; None if it never was.
 
-        It is within the tolerance by construction: worlds are drawn from the prior that the
-        posterior started with.
+        It is within the tolerance by construction where the posterior started with the prior that
+        worlds are drawn from, and the graph decides alone.
         """
         worlds = np.flatnonzero(np.isfinite(self.stops))
         looks = np.searchsorted(self.rounds, self.stops[worlds])
@@ -310,8 +311,8 @@ def rehearse(
         Number of worlds.
     policy, options
         Policy and its options, as for `Experiment.create`.
-    prior : float or mapping, optional
-        Prior counts, as `Belief` takes them: worlds are drawn from it, doubtful edges with their
+    prior : float, mapping, path, "flat" or "pooled", optional
+        Prior, as `Belief` takes it: worlds are drawn from it, doubtful edges with their
         own probabilities, and a policy that has a belief starts from it.
     tolerance : float, optional
         Loss per round at which the advice is to stop; by default a hundredth of the range of
@@ -346,9 +347,13 @@ def rehearse(
     if prior is None:
         prior = prior_of(config)
     else:
+        if isinstance(prior, str | Path) and not is_prior_name(prior):
+            prior = read_prior(prior)
         Belief(config.problem, prior)  # validates it
         if is_bayesian(config.policy):
-            config = config.with_changes(options={"prior": prior})
+            # not `with_changes`: what "best" stands for depends on the prior
+            options = {**(options or {}), "prior": prior}
+            config = ExperimentConfig.from_user(config.problem, policy, options)
     job = _RehearsalJob(
         config,
         prior,

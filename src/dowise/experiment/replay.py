@@ -232,6 +232,7 @@ class PolicyReplay:
         return self._fantasies.advance(state, number, self.config)
 
     def _learn(self, case: Case) -> None:
+        self._track_pending(case)
         before, record = self._learned.get(case.id), self._record(case)
         self._place(case, record)
         if (
@@ -251,7 +252,6 @@ class PolicyReplay:
                 self._learned[case.id] = record
             else:
                 self._exclude(case, reason)
-        self._track_pending(case)
 
     def _place(self, case: Case, record: Record | None) -> None:
         """Put the pieces of a case where the events that told them are."""
@@ -279,11 +279,10 @@ class PolicyReplay:
             if case.id in self._learned:
                 self._learn(case)
                 continue
+            self._track_pending(case)
             record = self._record(case)
             self._place(case, record)
-            if record is None:
-                self._track_pending(case)
-            else:
+            if record is not None:
                 new.append((case, record))
         if not new:
             return
@@ -301,7 +300,6 @@ class PolicyReplay:
                 self._exclude(
                     case, self.policy.rejection_reason(record) or "it could not be learned"
                 )
-            self._track_pending(case)
 
     def _record(self, case: Case) -> Record | None:
         """Return the record of a case, or None if it has none or is excluded."""
@@ -331,16 +329,15 @@ class PolicyReplay:
             self._left_out[case.id] = reason
 
     def _track_pending(self, case: Case) -> None:
-        """Report a play without an outcome to policies that use them, such as index policies."""
+        """Report a play whose reward is not known yet to policies that use them.
+
+        Such a play counts also if other values of it were told.
+        """
         if not self._tracks_pending:
             return
         if case.id in self._pending:
             self.policy.add_pending(*self._pending.pop(case.id), -1)
-        if (
-            case.status != "pending"
-            or case.id in self._learned
-            or exclusion_reason(case, self.config)
-        ):
+        if case.status != "pending" or exclusion_reason(case, self.config):
             return
         problem = self.config.problem
         if case.arm in problem.arms and {*case.context} == {*problem.context}:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dowise._core.codec import to_json
-from dowise._core.files import read_file
 from dowise.belief import Belief
 from dowise.errors import DowiseError
 from dowise.experiment.ask import LiveDecision
@@ -35,7 +34,7 @@ from dowise.experiment.status import Status
 from dowise.experiment.view import StateView
 from dowise.problem import Intervention, Problem
 from dowise.problem.domains import MISSING, as_mapping, text_of
-from dowise.problem.prior import parse_prior
+from dowise.problem.prior import is_prior_name, read_prior
 from dowise.problem.problem import ArmLike
 from dowise.problem.problem_file import problem_text
 from dowise.problem.tables import CheckedRecords
@@ -148,8 +147,9 @@ def options_to_json(options: object) -> Json:
             code="invalid-type",
         )
     values = dict(options)
-    if isinstance(prior := values.get("prior"), str | Path):
-        values["prior"] = read_file(prior, parse_prior)
+    prior = values.get("prior")
+    if isinstance(prior, str | Path) and not is_prior_name(prior):
+        values["prior"] = read_prior(prior)
     return {str(name): option_to_json(str(name), value) for name, value in values.items()}
 
 

@@ -68,8 +68,9 @@ class CommitKG(PendingPlaysMixin, BayesianPolicy):
 
     With a `graph_free_prior` above 0 the hypothesis that every arm has a reward distribution of its
     own is one more lane of the value (`dowise.policies.graph_free`). With `count_pending` each play
-    whose outcome is not known yet counts at its mean, for the decision only: means stay, variances
-    shrink, so that an exploring play is not repeated until its outcome is in.
+    whose reward is not known yet counts at its mean, for the decision only: means stay, variances
+    shrink, so that an exploring play is not repeated until its reward is in. That is so in live
+    experiments also if other values of the play are known: they are learned in addition.
 
     Applies to every graph whose circuit fits into memory, also with hidden common causes and
     doubtful edges.
@@ -243,8 +244,9 @@ class CommitKG(PendingPlaysMixin, BayesianPolicy):
     # -- whole trials -------------------------------------------------------------------------
 
     def compiled_trial(self) -> TrialLoop | None:
-        """Return a compiled trial for posteriors without doubtful edges."""
+        """Return a compiled trial for posteriors without doubtful edges and pending plays."""
         is_plain = type(self) is CommitKG and self.belief.monitor is None and not self.floor
+        is_plain &= not (self.count_pending and self.pending)
         return self._play if is_plain and self.belief.posterior.is_settled else None
 
     def _play(self, script: TrialScript, _rng: np.random.Generator) -> IntArray:

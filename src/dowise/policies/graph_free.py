@@ -37,7 +37,7 @@ from dowise.policies.arm_rewards import RewardDistributions
 from dowise.problem import Intervention, Problem, Record
 from dowise.problem.domains import MISSING
 from dowise.problem.problem import Context
-from dowise.problem.record import RecordBatch
+from dowise.problem.record import RecordBatch, check_record
 
 _kernels = lazy_kernels("dowise.policies.graph_free_kernels")
 
@@ -51,7 +51,7 @@ class _Step(NamedTuple):
 
     record: Record
     earlier: Record | None
-    """What was known of the record before; it is forgotten first."""
+    """Record with the values that were known before the piece; it is forgotten first."""
     arm: int
     """Index of the arm whose reward is scored, −1 if none is."""
 
@@ -78,8 +78,8 @@ class MixtureBelief(Belief):
         self.arrivals = Arrivals(graph.problem)
         """Sequence of everything that was learned."""
         self.appends = True
-        """True if records arrive in the order in which they are learned, False if somebody else
-        fills `arrivals`, as live experiments do."""
+        """True if records arrive in the order in which they are learned, False if the caller fills
+        `arrivals`, as live experiments do."""
         self._start = graph.posterior.copy()
         self._gains: list[int] = []  # of the pieces that are scored
         self._total = 0  # of all gains
@@ -220,17 +220,18 @@ class MixtureBelief(Belief):
 
     def learn(self, record: Record) -> None:
         """Learn from a record, and score the predictions of its reward."""
-        counts = self.rewards.can_learn(record)
-        if self.appends and self._is_scored:
-            self._gains.append(self._score(self.posterior, self.rewards, record) if counts else 0)
-            self._total += self._gains[-1]
-            self.arrivals.append(record)
-            self.arrivals.mark_read()
-        elif self.appends:
-            self.arrivals.append(record)
+        check_record(record, self.problem)
+        counts, is_scored = self.rewards.can_learn(record), self.appends and self._is_scored
+        gain = self._score(self.posterior, self.rewards, record) if counts and is_scored else 0
         self.graph.learn(record)
         if counts:
             self.rewards.learn(record)
+        if self.appends:
+            self.arrivals.append(record)
+        if is_scored:
+            self._gains.append(gain)
+            self._total += gain
+            self.arrivals.mark_read()
 
     def learn_many(self, records: RecordBatch) -> None:
         """Learn from many records, with the same result as one by one."""
@@ -249,9 +250,12 @@ class MixtureBelief(Belief):
 
     def retract(self, record: Record) -> None:
         """Undo `learn`; the rewards that arrived later are scored again."""
+        check_record(record, self.problem)
+        if self.appends:
+            self.arrivals.check_has(record)
+        self.graph.retract(record)
         if self.appends:
             self.arrivals.remove(record)
-        self.graph.retract(record)
         if self.rewards.can_learn(record):
             self.rewards.retract(record)
 

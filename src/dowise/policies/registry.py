@@ -25,7 +25,7 @@ from dowise.errors import (
 )
 from dowise.policies.base import FLOOR_SAMPLES, MinimalPolicy
 from dowise.problem import Problem
-from dowise.problem.prior import Prior
+from dowise.problem.prior import Prior, is_pooled
 
 if TYPE_CHECKING:
     from dowise.belief import Belief
@@ -534,7 +534,7 @@ def resolve_policy(
     if policy != "best":
         return policy, given
     states_prior = problem.states_prior and not isinstance(problem.prior, Mapping)
-    pools = given.get("prior", problem.prior if states_prior else "pooled") == "pooled"
+    pools = is_pooled(given.get("prior", problem.prior if states_prior else "pooled"))
     is_graph_alone = not pools and given.get("graph_free_prior") == 0
     name = "commit-kg" if _suits_commit_kg(problem, is_graph_alone) else "ids"
     defaults: dict[str, Any] = {} if states_prior else {"prior": "pooled"}

@@ -9,6 +9,7 @@ A problem stores its prior as plain numbers or as "pooled"; the belief interpret
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -42,18 +43,24 @@ def is_prior_name(prior: object) -> bool:
     return isinstance(prior, str) and prior in PRIOR_NAMES
 
 
+def is_pooled(prior: object) -> bool:
+    """Return True for the pooled prior; also for arrays, which do not compare with texts."""
+    return isinstance(prior, str) and prior == "pooled"
+
+
 def prior_from_user(problem: Problem, prior: Prior | None) -> KnownPrior:
     """Return the prior as plain numbers, checked as far as the graph allows; the default is 1.
 
     Counts by parents are checked here if the variable has a single table with the shape of the
     CPT: no hidden causes and no doubtful edges into it. Otherwise the belief checks them.
     """
-    if prior is None or prior == "flat":
-        return 1.0
-    if prior == "pooled":
+    if is_pooled(prior):
         return "pooled"
+    if prior is None or is_prior_name(prior):
+        return 1.0
     if isinstance(prior, str | Path):
-        return read_file(prior, lambda text: prior_from_user(problem, parse_prior(text)))
+        path = prior_file(prior)
+        return read_file(path, lambda text: prior_from_user(problem, parse_prior(text)))
     if not isinstance(prior, Mapping):
         alpha = checked_counts(prior, f"prior={prior!r}")
         if alpha.ndim:
@@ -116,6 +123,22 @@ def misfit(name: str, shape: tuple[int, ...], axes: Iterable[str]) -> str:
         f"the prior of {name} does not fit its CPT: pass a number, {shape[-1]} numbers, or an "
         f"array of shape {shape} (axes {', '.join(axes)})"
     )
+
+
+def prior_file(prior: str | Path) -> str | Path:
+    """Return the path of a file of counts; if there is none, the error names what else is known."""
+    if not os.path.lexists(prior):
+        raise DowiseError(
+            f'prior={str(prior)!r}: no such file (expected "flat", "pooled", a number, such as '
+            "1.0, counts by variable, or the path of a TOML file of those)",
+            code="file-not-found",
+        )
+    return prior
+
+
+def read_prior(prior: str | Path) -> Mapping[str, Any]:
+    """Read a TOML file of counts."""
+    return read_file(prior_file(prior), parse_prior)
 
 
 def parse_prior(text: str) -> Mapping[str, Any]:
