@@ -14,7 +14,13 @@ from starlette.datastructures import FormData
 
 from dowise.errors import DowiseError
 from dowise.policies import policy_info, policy_names
-from dowise.problem import builtin_names, builtin_path, load_problem, problem_text
+from dowise.problem import (
+    builtin_names,
+    builtin_path,
+    is_prior_name,
+    load_problem,
+    problem_text,
+)
 from dowise_web.api.admin import create_experiment
 from dowise_web.api.schemas import NewExperiment
 from dowise_web.auth import Admin, Principal
@@ -165,10 +171,11 @@ def _sent(form: FormData) -> dict[str, str]:
 
 
 def _options(form: FormData) -> dict[str, Any]:
-    is_best = get_text(form, "policy") in ("", "best")
+    is_best, prior = get_text(form, "policy") in ("", "best"), get_text(form, "prior")
+    strength = "Prior (flat, pooled or a number)"
     options = {
         "floor": parse_number(form, "floor", "Floor"),
-        "prior": parse_number(form, "prior", "Prior"),
+        "prior": prior if is_prior_name(prior) else parse_number(form, "prior", strength),
         "try_all": False if get_text(form, "skip_trials") and is_best else None,
     }
     return {name: value for name, value in options.items() if value is not None}

@@ -255,6 +255,14 @@ def test_every_arm_is_played_once_first_unless_the_box_is_ticked(page, empty, bo
     assert page.send("/new", is_part=False, **named, **box).status_code == 303
 
 
+@pytest.mark.parametrize("prior", ["flat", "pooled", "0.5"])
+def test_a_prior_is_a_name_or_a_number(page, empty, prior):
+    name = f"prior {prior}"
+    answer = page.send("/new", is_part=False, problem=TASK2, name=name, policy="ids", prior=prior)
+    assert answer.status_code == 303
+    assert str(empty.registry.experiment(name).options["prior"]) == prior
+
+
 def test_the_name_defaults_to_that_of_the_problem(page):
     answer = page.send("/new", is_part=False, problem=TASK2, suggested="task2", policy="random")
     assert answer.headers["location"] == "/experiments/task2/now"
@@ -268,6 +276,7 @@ def test_the_name_defaults_to_that_of_the_problem(page):
         ({"name": "", "problem": TASK2.replace('"Y"', '"Q"')}, "Q"),
         ({"name": "x" * 300}, "name: String should have at most 200"),
         ({"floor": "much"}, "Floor: 'much' is not a number."),
+        ({"prior": "poled"}, "Prior (flat, pooled or a number): 'poled' is not a number."),
         ({"floor": "2"}, "Floor=2 must be at least 0 and below 1"),
         ({"seed": "-1"}, "must be a whole number"),
         ({"policy": "os:getcwd"}, "Unknown policy 'os:getcwd'"),
