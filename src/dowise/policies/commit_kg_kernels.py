@@ -167,7 +167,10 @@ def look_at(state, lanes, trace, scale):
 @njit
 def ends(scale):
     """Return the smallest and the largest possible reward net of cost."""
-    return -scale.costs.max(), 1.0 - scale.costs.min()
+    lowest, highest = scale.costs[0], scale.costs[0]  # by hand: max and min compile for 0.6 s
+    for cost in scale.costs:
+        lowest, highest = min(lowest, cost), max(highest, cost)
+    return -highest, 1.0 - lowest
 
 
 @njit(inline="always")
