@@ -144,7 +144,7 @@ class Monitor:
             np.zeros(strata, dtype=bool),
             np.zeros((cells, 2)),
             np.zeros((features, 5)),
-            np.zeros(int(contrasts.mixtures[-1]), dtype=np.int32),
+            np.zeros(contrasts.pair_count, dtype=np.int32),
             np.zeros((len(owners), int(contrasts.sizes.max(initial=2)) - 1, 2)),
             np.zeros((many, 2)),
             np.zeros(many, dtype=np.int64),
@@ -164,7 +164,8 @@ class Monitor:
             contrasts.variables,
             contrasts.later,
             contrasts.feature_rows,
-            contrasts.mixtures,
+            contrasts.pairs,
+            contrasts.slots,
             np.minimum(0.1, 0.5 / np.maximum(contrasts.rows * (contrasts.sizes - 1), 1)),
             log_shares,
         )
