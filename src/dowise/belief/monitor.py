@@ -112,9 +112,9 @@ class Monitor:
 
     def catch_up(self) -> None:
         """Bet on all pieces that have arrived, from the first one if an earlier one has changed."""
-        arrivals, before = self.arrivals, {**self._since}
-        corrected = arrivals.changed_from
-        if corrected < self._seen:
+        arrivals, before, corrected = self.arrivals, {**self._since}, 0
+        if arrivals.changed_from < self._seen:
+            corrected = arrivals.record_number(arrivals.changed_from)
             self._bets = None
         if self._contrasts.places.keys() != (sets := self._arm_sets.union(arrivals.sets())):
             self._set_contrasts(sets)
@@ -131,7 +131,7 @@ class Monitor:
             if since:
                 self._withdrawn.pop(alpha, None)
             elif before.get(alpha):
-                self._withdrawn[alpha] = arrivals.record_number(corrected)
+                self._withdrawn[alpha] = corrected
 
     def _begin(self) -> None:
         """Forget all bets."""
