@@ -196,7 +196,7 @@ def log_e_value(stick, bettor, epsilon):
         else:
             left = middle
     rest = abs(slope) * (_logistic(right) - _logistic(left))
-    return value + (log64(1.0 - rest) if rest < 0.5 else -LOG2 - rest)
+    return value + log64(max(1.0 - rest, 1e-300))
 
 
 @CALLED
