@@ -309,6 +309,17 @@ def test_an_alarm_that_a_correction_withdraws_is_reported():
     assert belief.evidence().since and belief.evidence().withdrawn is None
 
 
+def test_an_alarm_that_new_shares_withdraw_is_not_said_to_be_corrected():
+    belief = Belief(CHAIN, evidence=True)
+    while belief.evidence().since is None:
+        for z in 0, 1:
+            belief.update({"X": 0}, {"Z": z, "Y": z})
+    belief.update({}, {"X": 0, "Z": 0, "Y": 0})  # can tell about Z -> X and X <-> Y, too
+    evidence = belief.evidence()
+    assert evidence.since is None and evidence.withdrawn == 0
+    assert "withdrawn, because later records set other variables" in str(evidence)
+
+
 # -- alarms and the report -----------------------------------------------------------------------
 
 

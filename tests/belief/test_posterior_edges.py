@@ -206,6 +206,22 @@ def test_saving_and_loading_is_exact(tmp_path):
         Belief.load(tmp_path / "belief.json", JOINED)
 
 
+@pytest.mark.parametrize(
+    ("text", "settable", "soft"),
+    [("Z -> X -> Y; X <-> Y", "X", None), ("Health -> Y; Treatment -> Y", "Treatment", 0.1)],
+)
+def test_beliefs_of_earlier_versions_load_with_their_rules(tmp_path, text, settable, soft):
+    """Those rules had fewer tables, or other soft edges."""
+    options = {"manipulable": settable, "soft": soft}
+    new, old = (Problem(text, "Y", **options, edge_rules=rules) for rules in (2, 1))
+    belief = Belief(old)
+    belief.update({}, dict.fromkeys(old.domains, 1))
+    belief.save(tmp_path / "belief.json")
+    with raises_code("wrong-problem", "edge_rules=1"):
+        Belief.load(tmp_path / "belief.json", new)
+    assert Belief.load(tmp_path / "belief.json", old).edges() == belief.edges()
+
+
 def test_records_of_other_interventions_count_where_an_arm_has_the_factor():
     problem = Problem(CausalGraph.parse("Z -> X -> Y; X <-> Y; Z <-> Y"), "Y", arms=["do()"])
     belief = Belief(problem)

@@ -153,7 +153,7 @@ def test_edges_without_relevant_records_are_counted(cli):
     cli.write("p.toml", 'graph = "X -> Y; W -> Y; Z"\nreward = "Y"\n')
     cli.write("records.csv", "X,W,Y\n" + "0,1,1\n1,0,1\n" * 10)
     output = cli.run_ok("check", "p.toml", "records.csv")
-    assert "Z -> Y" not in output and "without evidence are not shown" in output
+    assert "Z -> Y" not in output and "without evidence; --json lists them" in output
     alternatives = cli.run_json("check", "p.toml", "records.csv")["alternatives"]
     assert [edge["values"] for edge in alternatives if edge["edge"] == "Z -> Y"] == [0]
 

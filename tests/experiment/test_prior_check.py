@@ -15,7 +15,7 @@ MEDIATED = Problem(CausalGraph.parse("X -> Z -> Y"), "Y", reward_values={"0": -1
 
 def all_ones(problem=COIN, rounds=60, **options):
     """Return an experiment in which every value is 1."""
-    experiment = create_experiment(problem, policy="best", **options)
+    experiment = create_experiment(problem, **{"policy": "best", **options})
     for _ in range(rounds):
         decision = experiment.ask()
         names = {*problem.domains} - {*decision.arm}
@@ -48,9 +48,14 @@ def test_unexpected_rewards_are_reported_with_advice_if_rows_are_flat():
     assert Status.from_dict(status.as_dict(), MEDIATED).prior_check == check
 
 
-def test_no_advice_is_given_for_pooled_rows():
-    check = prior_check.PriorCheck(20, 0.86, 0.29, 0.71, is_flat=False)
-    assert check.sentence() == "The prior expected 0.29 to 0.71; the first 20 rewards average 0.86."
+@pytest.mark.parametrize("options", [{}, {"policy": "ids", "samples": 20}])
+def test_no_advice_is_given_for_pooled_rows_and_own_counts(options):
+    """With "best" the rows of Z would be pooled, had it more than one."""
+    counts = {"Y": [[30, 10], [30, 10]]}
+    problem = Problem(CausalGraph.parse("Z -> Y"), "Y", prior=counts, arms=["do()", "do(Z=1)"])
+    check = all_ones(problem, rounds=20, **options).status(evidence=False).prior_check
+    assert check.records == 20 and not check.is_flat
+    assert check.sentence().endswith("; the first 20 rewards average 1.")
 
 
 def test_pooled_rows_expect_extreme_rewards():

@@ -85,6 +85,15 @@ def test_a_prior_that_the_problem_states_is_added():
     assert counts.before[1].contexts[0].mean == pytest.approx([0.25, 0.25])
 
 
+def test_each_of_several_priors_with_counts_is_compared():
+    problem = Problem(CausalGraph.parse("X -> Y"), "Y", prior={"Y": [3, 1]})
+    priors = [{"Y": [1, 3]}, 1, "flat", 2, {"Y": [1, 9]}]
+    before = by_prior(sensitivity(problem, priors=priors).before)
+    means = {name: contexts[0].mean.tolist() for name, contexts in before.items()}
+    expected = {"counts": 0.75, "flat": 0.5, "2.0": 0.5, "counts 2": 0.9, "the problem's": 0.25}
+    assert means == {name: pytest.approx([mean] * 2) for name, mean in expected.items()}
+
+
 def test_of_many_contexts_the_most_frequent_in_the_data_are_shown():
     names = [f"C{i}" for i in range(4)]
     graph = CausalGraph.parse("; ".join([*(f"{name} -> Y" for name in names), "X -> Y"]))

@@ -11,6 +11,7 @@ from support.errors import raises_code
 from support.strategies import cases
 
 from dowise import CausalGraph, Problem, load_problem
+from dowise.belief.monitor import Monitor
 from dowise.errors import DowiseWarning
 from dowise.graph.edges import EdgeName
 from dowise.graph.pomis import set_order
@@ -177,13 +178,25 @@ def test_variables_get_a_limited_number_of_doubtful_arrows():
     names = [f"V{i}" for i in range(10)]
     graph = CausalGraph([("V0", "Y")], variables=[*names, "Y"])
     problem = Problem(graph, "Y", manipulable=["V0", "V9"], soft=0.1)
-    assert problem.left_to_evidence == ("V7 -> V8", "V8 -> Y")  # from settable variables first
+    # From settable variables first. V7 -> V8 matters to no reward as long as V8 -> Y is left out.
+    assert problem.left_to_evidence == ("V8 -> Y",)
     into = [e.right for e in map(EdgeName.parse, problem.edge_priors) if not e.is_bidirected]
     assert max(into.count(name) for name in into) == MAX_DOUBTFUL_ARROWS
     # Doubtful edges that are drawn count as well.
     drawn = CausalGraph([("V0", "Y")], variables=[*names, "Y"], doubtful=["V0 -> Y"])
     problem = Problem(drawn, "Y", manipulable=["V0", "V9"], soft=0.1)
-    assert problem.left_to_evidence == ("V7 -> V8", "V7 -> Y", "V8 -> Y")
+    assert problem.left_to_evidence == ("V7 -> Y", "V8 -> Y")
+
+
+@pytest.mark.filterwarnings("ignore:soft")
+@pytest.mark.parametrize("settable", [1, 3, 8])
+def test_the_evidence_judges_all_edges_that_are_left_to_it(settable):
+    names = [f"V{i}" for i in range(8 if settable == 8 else 11)]
+    graph = CausalGraph([("V0", "Y"), ("V1", "Y")], variables=[*names, "Y"])
+    problem = Problem(graph, "Y", manipulable=names[:settable], soft=0.1)
+    assert problem.left_to_evidence
+    evidence = Monitor(problem).evidence()  # its tables are not too large
+    assert {*problem.left_to_evidence} <= {*map(str, evidence.edges)}
 
 
 @pytest.mark.parametrize("name", ["task1", "task2", "task3", "healthcare"])

@@ -61,7 +61,8 @@ class Evidence:
     """Number of the record, counted from 1, at which the alarm was raised."""
     alpha: float
     withdrawn: int | None = None
-    """Number of the record whose correction withdrew an alarm."""
+    """Number of the record whose correction withdrew an alarm. 0 if that was no correction, but
+    records that set other variables than the arms do, so that more edges have a share."""
     recomputed: bool = False
     """True if the records are from a file that does not have their order of arrival."""
     strict: bool = True
@@ -210,8 +211,13 @@ class Evidence:
             )
         else:
             yield f"No alarm {level} in {records}, and no hint of a missing edge."
-        if self.withdrawn is not None:
+        if self.withdrawn:
             yield f"An earlier alarm was withdrawn after a correction of record {self.withdrawn:,}."
+        elif self.withdrawn == 0:
+            yield (
+                "An earlier alarm was withdrawn, because later records set other variables than "
+                "the arms do: they can tell about more edges, which now have a share."
+            )
         if self.recomputed:
             yield "The records are from a file without their order: they count in its order."
 

@@ -112,9 +112,9 @@ class Monitor:
 
     def catch_up(self) -> None:
         """Bet on all pieces that have arrived, from the first one if an earlier one has changed."""
-        arrivals, before = self.arrivals, {**self._since}
-        corrected = arrivals.changed_from
-        if corrected < self._seen:
+        arrivals, before, corrected = self.arrivals, {**self._since}, 0
+        if arrivals.changed_from < self._seen:
+            corrected = arrivals.record_number(arrivals.changed_from)
             self._bets = None
         if self._contrasts.places.keys() != (sets := self._arm_sets.union(arrivals.sets())):
             self._set_contrasts(sets)
@@ -131,7 +131,7 @@ class Monitor:
             if since:
                 self._withdrawn.pop(alpha, None)
             elif before.get(alpha):
-                self._withdrawn[alpha] = arrivals.record_number(corrected)
+                self._withdrawn[alpha] = corrected
 
     def _begin(self) -> None:
         """Forget all bets."""
@@ -144,7 +144,7 @@ class Monitor:
             np.zeros(strata, dtype=bool),
             np.zeros((cells, 2)),
             np.zeros((features, 5)),
-            np.zeros(int(contrasts.mixtures[-1]), dtype=np.int32),
+            np.zeros(contrasts.pair_count, dtype=np.int32),
             np.zeros((len(owners), int(contrasts.sizes.max(initial=2)) - 1, 2)),
             np.zeros((many, 2)),
             np.zeros(many, dtype=np.int64),
@@ -164,7 +164,8 @@ class Monitor:
             contrasts.variables,
             contrasts.later,
             contrasts.feature_rows,
-            contrasts.mixtures,
+            contrasts.pairs,
+            contrasts.slots,
             np.minimum(0.1, 0.5 / np.maximum(contrasts.rows * (contrasts.sizes - 1), 1)),
             log_shares,
         )

@@ -67,7 +67,8 @@ class Plan(NamedTuple):
     variables: Any
     later: Any
     feature_rows: Any
-    mixtures: Any
+    pairs: Any
+    slots: Any
     epsilons: Any
     log_shares: Any
     """Logarithm of every alternative's share; −inf if it has none."""
@@ -88,7 +89,7 @@ class Bets(NamedTuple):
     """features[entry of a feature]: the same for each bettor; then, in a row's first entry, the
     number of records."""
     mixtures: Any
-    """Number of records by stratum and feature."""
+    """Number of records by pair of a stratum and a feature."""
     overall: Any
     """overall[contrast, stick]: number of outcomes 1 and 0 in all strata."""
     totals: Any
@@ -195,7 +196,7 @@ def log_e_value(stick, bettor, epsilon):
         else:
             left = middle
     rest = abs(slope) * (_logistic(right) - _logistic(left))
-    return value + (log64(1.0 - rest) if rest < 0.5 else -LOG2 - rest)
+    return value + log64(max(1.0 - rest, 1e-300))
 
 
 @CALLED
@@ -212,12 +213,17 @@ def _bet(stick, bettor, p0, h, one):
 
 
 @CALLED
-def _watch(bets, plan, i, s, c, y, found, scale, damp):
-    """Bet on an outcome of one contrast, and learn from it."""
+def _watch(bets, plan, slots, i, t, s, c, y, found, scale, damp):
+    """Bet on an outcome of one contrast, whose stratum s is in table t, and learn from it.
+
+    `slots` are those of the plan: read from there in the loop, references would be counted, which
+    takes as long as all the rest.
+    """
     k, a = plan.sizes[i], plan.owners[i]
     many = plan.feature_rows[i]
     features = plan.first[2, i]
-    mixed = plan.mixtures[i] + (s - plan.first[0, i]) // k * many
+    first_slot = plan.pairs[t, 2]
+    mixed = plan.pairs[t, 0] + (s - plan.strata.starts[t]) // k * plan.pairs[t, 1]
     epsilon = plan.epsilons[i]
     prior = 1.0 / (scale * scale)
     stratum = bets.sticks[s]
@@ -238,7 +244,8 @@ def _watch(bets, plan, i, s, c, y, found, scale, damp):
             row = features + f * k
             times = bets.features[row, 4]
             if times > 0:
-                weight = (bets.mixtures[mixed + f] + START * times / anywhere) / (here + START)
+                in_stratum = bets.mixtures[mixed + slots[first_slot + f]]
+                weight = (in_stratum + START * times / anywhere) / (here + START)
                 mean0 += weight * bets.features[row + j, 0]
                 mean1 += weight * bets.features[row + j, 2]
         x0, x1 = -mean0, bets.cells[c + j, 0] - mean1
@@ -278,7 +285,7 @@ def _watch(bets, plan, i, s, c, y, found, scale, damp):
     for f in found:
         if f >= 0:
             bets.features[f, 4] += 1.0
-            bets.mixtures[mixed + (f - features) // k] += 1
+            bets.mixtures[mixed + slots[first_slot + (f - features) // k]] += 1
     bets.scored[a] += 1
 
 
@@ -341,7 +348,7 @@ def _check(bets, plan, contrasts, alarms, level):
 @kernel()
 def watch_many(bets, plan, contrasts, alarms, pieces, scale, damp):
     """Bet on all pieces, and raise alarms."""
-    codes = pieces.codes
+    codes, slots = pieces.codes, plan.slots
     found = np.empty(plan.tables.shape[2] - 2, dtype=np.int64)
     lowest = np.inf
     for threshold in alarms.thresholds:
@@ -365,7 +372,7 @@ def watch_many(bets, plan, contrasts, alarms, pieces, scale, damp):
             for f in range(len(found)):
                 t = table[2 + f]
                 found[f] = _row(plan.features, t, codes, d) if t >= 0 else -1
-            _watch(bets, plan, i, s, c, y, found, scale, damp)
+            _watch(bets, plan, slots, i, table[0], s, c, y, found, scale, damp)
         top = -np.inf
         for a in range(len(bets.totals)):
             if plan.log_shares[a] > -np.inf:

@@ -149,18 +149,27 @@ def _read_versions(
 ) -> None:
     variables, priors = posterior.model.factors.variables, dict(posterior.problem.edge_priors)
     edges, stored = data.get("edges"), data.get("tables")
+    remedy = "learn the records again"
+    if posterior.problem.edge_rules > 1:
+        remedy += ", or set edge_rules=1 in the problem if an earlier version saved it"
     if edges != priors:
         raise DowiseError(
             f"the belief belongs to another problem: its doubtful edges have the priors "
-            f"{edges or 'none'}, those of the problem {priors}; learn the records again",
+            f"{edges or 'none'}, those of the problem {priors}; {remedy}",
             code="wrong-problem",
         )
     if not isinstance(stored, dict) or {*stored} != {*variables}:
         raise _damaged("it has no tables for each variable")
     for v, name in enumerate(variables):
         numbers = np.flatnonzero(posterior.layout.targets == v).tolist()
-        if not isinstance(stored[name], list) or len(stored[name]) != len(numbers):
-            raise _damaged(f"it must have {len(numbers)} tables of {name}")
+        if not isinstance(stored[name], list):
+            raise _damaged(f"it has no tables of {name}")
+        if len(stored[name]) != len(numbers):
+            raise DowiseError(
+                f"the belief belongs to another problem: it has {len(stored[name])} tables of "
+                f"{name}, not {len(numbers)}; {remedy}",
+                code="wrong-problem",
+            )
         for t, table in zip(numbers, stored[name], strict=True):
             if not isinstance(table, dict):
                 raise _damaged(f"a table of {name} is missing")

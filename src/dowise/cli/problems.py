@@ -435,7 +435,7 @@ def _evidence_blocks(
             )
         if silent := int((evidence.scored == 0).sum()):
             yield Paragraph(
-                f"{pluralize(silent, 'edge')} without evidence are not shown; --json lists them"
+                f"Not shown: {pluralize(silent, 'edge')} without evidence; --json lists them"
             )
     if priors:
         texts = {edge: describe_bayes_factor(ratio) for edge, ratio in _odds_ratios(belief).items()}

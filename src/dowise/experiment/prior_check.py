@@ -63,7 +63,7 @@ Write prior = "pooled", or give counts.'
     high: float
     """Upper end of that range."""
     is_flat: bool
-    """True if rows of tables are independent under the prior."""
+    """True if the prior is "flat" or a number: not pooled, and without counts by variable."""
 
     def sentence(self) -> str:
         """Return the finding, with advice if there is any."""
@@ -75,9 +75,7 @@ Write prior = "pooled", or give counts.'
         return f'{finding} Write prior = "pooled", or give counts.' if self.is_flat else finding
 
 
-def check_prior(
-    config: ExperimentConfig, prior: Prior, cases: Iterable[Case], is_flat: bool
-) -> PriorCheck | None:
+def check_prior(config: ExperimentConfig, prior: Prior, cases: Iterable[Case]) -> PriorCheck | None:
     """Return the first rewards if the prior did not expect them, otherwise None.
 
     Decisions count if their reward is known and they are learned from, in the order in which the
@@ -96,6 +94,7 @@ def check_prior(
         mean = float(np.mean([reward for _, reward in first[:records]]))
         slack = _ROUNDING * config.problem.payoff.span
         if not low - slack <= mean <= high + slack:
+            is_flat = prior == "flat" or isinstance(prior, int | float)
             return PriorCheck(records, mean, low, high, is_flat)
     return None
 

@@ -7,7 +7,7 @@ the data, the records have not decided yet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -44,7 +44,7 @@ from dowise.experiment.status import (
 from dowise.model import Codes
 from dowise.problem import Intervention, Problem, load_problem
 from dowise.problem.domains import MISSING
-from dowise.problem.prior import Prior, plain_prior
+from dowise.problem.prior import KnownPrior, Prior, prior_from_user
 from dowise.problem.problem import Context
 from dowise.problem.record import RecordBatch
 from dowise.problem.tables import prefix_errors, read_table
@@ -57,7 +57,7 @@ class PriorSummary:
     """Arms under one prior, before any data or after them."""
 
     name: str
-    """"flat", "pooled", a number of counts, or "the problem's"."""
+    """"flat", "pooled", a number of counts, "counts" by variable, or "the problem's"."""
     contexts: tuple[ArmSummary, ...]
 
 
@@ -247,9 +247,12 @@ def sensitivity(
         )
     codes = None if context is None else [problem.context_codes(context)]
     records = None if data is None else _read_records(problem, data)
-    by_name = {_name_of(prior): prior for prior in priors}
-    if problem.states_prior and _name_of(plain_prior(problem.prior) or 1.0) not in by_name:
-        by_name["the problem's"] = plain_prior(problem.prior) or 1.0
+    by_name = dict[str, KnownPrior]()
+    for prior in (prior_from_user(problem, prior) for prior in priors):
+        if prior not in by_name.values():
+            by_name[_name_of(prior, by_name)] = prior
+    if problem.states_prior and problem.prior not in by_name.values():
+        by_name["the problem's"] = problem.prior
     beliefs = {name: Belief(problem, prior) for name, prior in by_name.items()}
     notes: list[str] = []
     if codes is None:
@@ -271,11 +274,12 @@ def sensitivity(
     return Sensitivity(problem, count, before, after, tuple(notes))
 
 
-def _name_of(prior: Prior) -> str:
+def _name_of(prior: KnownPrior, taken: Iterable[str]) -> str:
+    """Return "flat", "pooled", a number, "counts", or "counts 2" if that is taken, and so on."""
     if isinstance(prior, Mapping):
-        return "counts"
-    is_number = isinstance(prior, int | float) and not isinstance(prior, bool)
-    return "flat" if is_number and prior == 1 else f"{prior:g}" if is_number else str(prior)
+        earlier = sum(name.startswith("counts") for name in taken)
+        return f"counts {earlier + 1}" if earlier else "counts"
+    return "flat" if prior == 1 else str(prior)
 
 
 def _read_records(problem: Problem, data: Any) -> RecordBatch:

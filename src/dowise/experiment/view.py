@@ -259,9 +259,8 @@ class StateView(ExperimentQueries):
         continuing, continuing_notes = continuation_value(belief, rounds)
         prior_check = None
         if belief.has_factors and not self._state.imported:
-            is_flat = not belief.posterior.is_pooled
             cases = self._state.cases.values()
-            prior_check = check_prior(self.config, prior_of(self.config), cases, is_flat)
+            prior_check = check_prior(self.config, prior_of(self.config), cases)
         return Status(
             name=self.name,
             problem=problem,

@@ -14,7 +14,7 @@ v does not depend on whether u is set, and to which value (`Reversal`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -291,13 +291,48 @@ class Contrasts:
         """Number of strata of every contrast."""
         self.feature_rows = features
         """Number of features of every contrast."""
-        self.mixtures = np.concatenate([[0], np.cumsum(strata * features)])
-        """First entry of every contrast in an array of pairs of a stratum and a feature."""
         self.shares = self._shares(informative)
         """Share of every alternative in the mean of e-values; 0 if no record can tell about it."""
-        entries = sum(layout.entries for layout in self.layouts) + int(self.mixtures[-1])
+        self._lay_out_pairs(problem, rows)
+
+    def _lay_out_pairs(self, problem: Problem, rows: Mapping[tuple[int, int], list[int]]) -> None:
+        """Lay out the pairs of a stratum and a feature: those that some set makes possible.
+
+        `rows[p, contrast]` are the tables under a set. Raise if all tables together are too large.
+        """
+        strata, _, features = self.layouts
+        found = [set[int]() for _ in strata.families]
+        contrasts = np.zeros(len(found), dtype=np.int64)
+        for (_, i), (stratum, _, *tables) in rows.items():
+            found[stratum].update(tables)
+            contrasts[stratum] = i
+        sizes, counts = self.sizes[contrasts].tolist(), self.feature_rows[contrasts]
+        widths = [  # one more, which stays 0, for all impossible pairs
+            1 + sum(features.cells[table] // size for table in tables)
+            for tables, size in zip(found, sizes, strict=True)
+        ]
+        pairs = [
+            cells // size * width
+            for cells, size, width in zip(strata.cells, sizes, widths, strict=True)
+        ]
+        entries = sum(layout.entries for layout in self.layouts) + sum(pairs) + int(counts.sum())
         if entries > MAX_ENTRIES:
             raise DowiseError(self._size_message(problem, entries), code="too-large")
+        self.pair_count = sum(pairs)
+        """Number of pairs of a stratum and a feature."""
+        first_pairs, first_slots = np.cumsum([0, *pairs]), np.cumsum([0, *counts])
+        self.pairs = np.column_stack([first_pairs[:-1], widths, first_slots[:-1]]).astype(np.int64)
+        """pairs[table of strata]: the first pair, the number of pairs of a row, the first slot."""
+        self.slots = np.zeros(first_slots[-1], dtype=np.int32)
+        """slots[first slot + feature]: position of a feature's pair in those of a row; 0 if it is
+        impossible."""
+        for stratum, (i, size) in enumerate(zip(contrasts.tolist(), sizes, strict=True)):
+            width = 1
+            for table in sorted(found[stratum]):
+                first = first_slots[stratum] + (features.starts[table] - self.first[2, i]) // size
+                length = features.cells[table] // size
+                self.slots[first : first + length] = np.arange(width, width + length)
+                width += length
 
     def _shares(self, informative: BoolArray) -> FloatArray:
         """Return equal shares for all pairs of variables, divided among the edges of a pair."""

@@ -147,7 +147,8 @@ class SoftEdges(NamedTuple):
 
     taken: tuple[str, ...]
     left: tuple[str, ...]
-    """Edges that would be too many; the evidence judges them."""
+    """Edges that would be too many; the evidence judges them. Those that only affect variables
+    which no reward needs are not listed."""
 
 
 def soft_edges(
@@ -183,7 +184,14 @@ def soft_edges(
                 fits = causes < MAX_HIDDEN_CAUSES
                 (taken if fits else left).append(cause)
                 causes += fits
-    return SoftEdges(tuple(sorted(taken)), tuple(sorted(left)))
+    useful = graph.with_edges(taken).ancestors([reward])
+    judged = [edge for edge in left if _changed_by(EdgeName.parse(edge)) <= useful]
+    return SoftEdges(tuple(sorted(taken)), tuple(sorted(judged)))
+
+
+def _changed_by(edge: EdgeName) -> set[str]:
+    """Return the variables that must matter to a reward for an edge to matter."""
+    return {edge.left, edge.right} if edge.is_bidirected else {edge.right}
 
 
 def describe_left(left: Sequence[str]) -> str:
