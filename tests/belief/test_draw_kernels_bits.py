@@ -63,6 +63,6 @@ def test_no_kernel_of_the_draws_uses_fastmath():
 
 if __name__ == "__main__":
     by_case = digests()
-    (code,) = draw_kernels.draw_results.inspect_asm().values()
-    vectors = max(kind for kind in ("xmm", "ymm", "zmm") if kind in code)
+    codes = draw_kernels.draw_results.inspect_asm().values()  # of whole and of any shapes
+    vectors = max(kind for kind in ("xmm", "ymm", "zmm") for code in codes if kind in code)
     print(json.dumps({"vectors": vectors, "digests": by_case}))  # noqa: T201

@@ -95,7 +95,9 @@ def events(monkeypatch, ward):
             recorded.append("end")
 
     monkeypatch.setattr(
-        config_module, "parse_problem", lambda text: recorded.append("parse") or parse(text)
+        config_module,
+        "parse_problem",
+        lambda text, **rules: recorded.append("parse") or parse(text, **rules),
     )
     monkeypatch.setattr(ward.storage, "transaction", record)
     return recorded
