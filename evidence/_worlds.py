@@ -172,7 +172,7 @@ CLINIC = (
 
 
 @cache
-def clinic_problem(money, ages, has_mood):
+def clinic_problem(money, ages, has_mood, graph=CLINIC):
     """Twelve treatments, contexts of age and severity, days off work that cost money."""
     arms = [
         f"do(Th={therapy}, Se={sessions}, App={app})"
@@ -181,7 +181,7 @@ def clinic_problem(money, ages, has_mood):
         for app in range(2)
     ]
     return Problem(
-        f"{CLINIC}; M -> Adh; M -> Off" if has_mood else CLINIC,
+        f"{graph}; M -> Adh; M -> Off" if has_mood else graph,
         "Off",
         ["Age", "Sev"],
         ["Adh", "Pain"],
@@ -194,11 +194,16 @@ def clinic_problem(money, ages, has_mood):
     )
 
 
-def clinic(number):
-    """Six contexts, a mediator of three values, skewed money."""
+def clinic(number, direct=0.0):
+    """Six contexts, a mediator of three values, skewed money.
+
+    `direct` is the spread of log-odds by which appointments move days off directly; that arrow is
+    not drawn.
+    """
     rng = np.random.default_rng([103, number])
     money = [(100.0, 900.0, 6000.0), (0.0, 50.0, 400.0), (0.0, 1000.0, 3000.0)][number % 3]
-    problem = clinic_problem(money, 3, False)
+    drawn = clinic_problem(money, 3, False)
+    problem = clinic_problem(money, 3, False, f"{CLINIC}; App -> Off") if direct else drawn
     tables = clinic_roots(Tables(problem.drawn), rng, 3)
     adherence = rng.normal(0, 0.5) + effects(rng, (3, 2, 2), (0.3, 0.4, 0.6), 0.2)
     tables.put("Adh", binary(logistic(adherence)), "Age Se App")
@@ -206,9 +211,13 @@ def clinic(number):
     tables.put("Pain", ordinal(pain, rng.normal([-1.0, 0.6], 0.3)), "Sev Th Se Adh")
     slope = rng.choice([-1, 1]) * rng.uniform(0.7, 1.3)
     off = effects(rng, (3, 2, 2), (0.3, 0.4, 0.4), 0.1)[..., None] - 0.2
-    off = off + slope * np.array([-1.0, 0.0, 1.0])
-    tables.put("Off", ordinal(off, rng.normal([0.3, 1.5], 0.3)), "Age Sev Adh Pain")
-    return right(Environment(problem, tables))
+    off, cuts = off + slope * np.array([-1.0, 0.0, 1.0]), rng.normal([0.3, 1.5], 0.3)
+    parents = "Age Sev Adh Pain"
+    if direct:
+        off = off[..., None] + direct * rng.choice([-1, 1]) * np.array([-1.0, 1.0])
+        parents += " App"
+    tables.put("Off", ordinal(off, cuts), parents)
+    return Setting(Environment(problem, tables), drawn)
 
 
 def hidden_clinic(number):
@@ -574,6 +583,15 @@ def _families():
         about = ABOUT_WRONG[name.partition(",")[0]] + (", 9 arms" if arms == 9 else "")
         make = partial(wrong, name)
         yield Family(name, make, "wrong graphs", horizon, trials, about, is_right=False)
+    yield Family(
+        "clinic, missing",
+        partial(clinic, direct=0.6),
+        "wrong graphs",
+        500,
+        80,
+        "appointments act on days off directly, which is not drawn",
+        is_right=False,
+    )
     yield Family(
         "missing, soft",
         partial(wrong, "missing", soft=0.1),

@@ -6,6 +6,7 @@ from math import lgamma
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import ks_2samp
 
 from dowise import Belief, CausalGraph, DowiseError, Problem, load_problem, make_policy
@@ -35,6 +36,20 @@ def log_beta(a, b):
     return lgamma(a) + lgamma(b) - lgamma(a + b)
 
 
+def prior_of_pairs(later, pairs):
+    """Prior of (a, b) for a stick with `later` values after it, all of which are as likely."""
+    a, b = np.array(pairs).T
+
+    def prior(tilt):
+        weights = (a / b) ** tilt / np.minimum(a, b / later)
+        return weights / weights.sum()
+
+    def excess(tilt):
+        return prior(tilt) @ (a / (a + b)) - 1 / (later + 1)
+
+    return prior(brentq(excess, -5, 5, xtol=1e-14))
+
+
 def by_definition(counts):
     """P(pooled), first and second moments of every entry, from sums over the grid."""
     rows, values = counts.shape
@@ -46,8 +61,7 @@ def by_definition(counts):
     pooled, sticks = 0.0, []
     for x in range(values - 1):
         later = values - 1 - x
-        prior = np.array([1 / min(a, b / later) for a, b in pairs])
-        logs = np.log(prior / prior.sum())
+        logs = np.log(prior_of_pairs(later, pairs))
         for r in range(rows):
             hit, miss = counts[r, x], counts[r, x + 1 :].sum()
             logs += [log_beta(a + hit, b + miss) - log_beta(a, b) for a, b in pairs]
@@ -160,6 +174,14 @@ def test_reversing_the_values_of_the_child_hardly_moves_means():
             for posterior in (with_counts(chain(8, 3), c) for c in (counts, counts[:, ::-1]))
         )
         assert np.abs(forward - backward[:, ::-1]).max() < 0.1
+
+
+@pytest.mark.parametrize("values", [2, 3, 4, 6])
+def test_all_values_are_equally_likely_before_any_data(values):
+    """Otherwise the order in which values are listed would favour an arm."""
+    means = Posterior(chain(3, values)).mean_entries()
+    np.testing.assert_allclose(means[-3 * values :], 1 / values, atol=1e-9)
+    assert Belief(chain(3, values)).alike()["Y"].mean == pytest.approx([1 / values] * values)
 
 
 def test_tables_that_are_alike_are_recognised():

@@ -23,7 +23,8 @@ from dowise.belief.draw_kernels import (
     unpack,
     workspace,
 )
-from dowise.belief.pooled_kernels import NAT, add_count, log_in_nats
+from dowise.belief.pooled_kernels import add_count, log_in_nats
+from dowise.belief.pooling import NAT
 from dowise.belief.variates import stream_key
 from dowise.model.kernels import run_circuit, unrolled
 from dowise.model.reward_circuit import Reading

@@ -18,9 +18,8 @@ from numba import float64, int64, njit
 from numba.extending import overload
 
 from dowise._core.kernels import kernel
+from dowise.belief.pooling import NAT
 from dowise.belief.variates import SMALL, exp64, log64
-
-NAT = float(2**36)  # one nat of evidence, which is counted in integers
 
 
 @SMALL

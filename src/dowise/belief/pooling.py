@@ -7,7 +7,8 @@ table, as far as these look alike. Two hypotheses about each table have prior ½
 - *flat*: every row is Dirichlet(1, …, 1), independently;
 - *pooled*: a row of V values is V − 1 sticks, s_x = P(X = x | X ≥ x). Stick x of every row is
   Beta(a, b) with the same unknown (a, b): a and b are each one of ½, 1, 2, …, 128, with a prior
-  proportional to 1/min(a, b/d), where d is the number of values after x.
+  proportional to (a/b)^τ / min(a, b/d), where d is the number of values after x. The exponent τ
+  makes all values equally likely before any data: E[s_x] = 1/(d + 1). For d = 1 it is 0.
 
 The evidence of every hypothesis is a sum of logarithms of a shape plus a count, each rounded to an
 integer number of 2⁻³⁶ nats, so it is a function of the counts. Posterior means are exact: tables
@@ -30,6 +31,8 @@ from dowise.model.factors import TableLayout
 
 SHAPES: FloatArray = 2.0 ** np.arange(-1.0, 8.0)
 """Values of a and b on the grid."""
+NAT = 2.0**36
+"""Units of evidence in a nat: evidence is counted in integers."""
 MAX_ROWS = 10_000
 """Tables of more rows stay flat: all rows of a table are matched after every record."""
 
@@ -111,11 +114,23 @@ def grid(values: int) -> Grid:
     sums, sum_of = np.unique(a + b, return_inverse=True)
     log_prior = np.zeros((max(values, 2), len(a)))
     for later in range(1, len(log_prior)):
-        weights = 1 / np.minimum(a, b / later)
-        log_prior[later] = np.log(weights / weights.sum())
+        weights = _tilted(1 / np.minimum(a, b / later), a, b, 1 / (later + 1))
+        log_prior[later] = np.rint(np.log(weights) * NAT) / NAT  # the same bits on every processor
     low, high = np.flatnonzero(a <= b), np.flatnonzero(a >= b)
     pair, mirrored = low[np.argsort(sum_of[low])], high[np.argsort(sum_of[high])]
     return Grid(SHAPES, a, b, sums, sum_of.astype(np.int64), pair, mirrored, log_prior)
+
+
+def _tilted(weights: FloatArray, a: FloatArray, b: FloatArray, mean: float) -> FloatArray:
+    """Return the weights times (a/b)^τ, summing to 1, with τ such that E[a/(a + b)] = `mean`."""
+    low, high = -8.0, 0.0  # E rises with τ; without a tilt it is at least `mean`
+    while True:
+        tilt = (low + high) / 2
+        tilted = weights * (a / b) ** tilt
+        tilted /= tilted.sum()
+        if not low < tilt < high:
+            return tilted
+        low, high = (low, tilt) if tilted @ (a / (a + b)) > mean else (tilt, high)
 
 
 def pooling_of(layout: TableLayout, may_pool: BoolArray) -> Pooling:
