@@ -86,7 +86,7 @@ def test_the_weight_follows_from_predictions_before_learning(problem):
     expected = slow_log_ratio(problem, records)
     assert mixture.log_ratio == pytest.approx(expected, abs=1e-8)
     assert mixture.weight == pytest.approx(1 / (1 + 3 * exp(-expected)), abs=1e-9)
-    assert abs(expected) > 0.01
+    assert abs(expected) > 0.005
 
 
 @pytest.mark.parametrize("prior", ["flat", "pooled"])
