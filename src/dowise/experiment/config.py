@@ -9,9 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
+
+import numpy as np
 
 from dowise._core.codec import to_json
 from dowise._core.validation import check_flag
@@ -242,7 +245,14 @@ def _complete_options(problem: Problem, policy: str, options: dict[str, Any]) ->
 
 
 def option_to_json(name: str, value: Any) -> Any:
-    """Return the value of an option as plain data."""
+    """Return the value of an option as plain data; JSON has neither NaN nor infinity."""
+    if not _is_finite(value):
+        raise DowiseError(
+            f"{name}={value!r} must be a finite number"
+            if isinstance(value, float | np.floating)
+            else f"the option {name}={value!r} must have finite numbers only",
+            code="invalid-number",
+        )
     plain = to_json(value)
     if isinstance(plain, str) and not isinstance(value, str):
         raise DowiseError(
@@ -250,3 +260,14 @@ def option_to_json(name: str, value: Any) -> Any:
             code="invalid-type",
         )
     return plain
+
+
+def _is_finite(value: Any) -> bool:
+    """Return True if a value has no NaN or infinity, also in lists, arrays and mappings."""
+    if isinstance(value, float | np.floating):
+        return isfinite(value)
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind != "f" or bool(np.isfinite(value).all())
+    return not isinstance(value, list | tuple) or all(map(_is_finite, value))
