@@ -1,5 +1,6 @@
 """Experiments with the default policy."""
 
+import numpy as np
 import pytest
 from support.errors import raises_code
 from support.experiments import WARD, deciding_policy
@@ -9,6 +10,7 @@ from dowise.experiment.advice import floor_advice, softened
 from dowise.experiment.experiment import Experiment
 from dowise.experiment.rehearsal import rehearse
 from dowise.experiment.storage import MemoryStorage
+from dowise.experiment.wire import options_to_json
 
 PAST = {
     "C": ["0", "1", "0", "1"], "X": ["0", "1", "1", "0"], "W": ["0", "0", "1", "1"],
@@ -133,3 +135,19 @@ def test_advice_for_deterministic_policies():
     assert floor_advice("commit-kg", {"floor": 0.1}) is None
     assert floor_advice("ids", {"choice": "mixture"}) is None
     assert floor_advice("ids", {"choice": "deterministic", "floor": 0}) is not None
+
+
+@pytest.mark.parametrize("name", ["graph_free_prior", "floor", "prior"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float32("nan")])
+def test_numbers_that_json_does_not_have_are_refused(name, value):
+    """Not stored as null: NaN, and infinity, which has no number in JSON either."""
+    message = f"{name}={value!r} must be a finite number"
+    with raises_code("invalid-number", message):
+        Experiment.create(MemoryStorage(), "w", WARD, options={name: value})
+    with raises_code("invalid-number", message):
+        options_to_json({name: value})  # what a client sends
+
+
+def test_counts_of_a_prior_are_finite_numbers():
+    with raises_code("invalid-number", "prior"):
+        Experiment.create(MemoryStorage(), "w", WARD, options={"prior": {"Y": [1.0, float("nan")]}})

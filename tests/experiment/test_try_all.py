@@ -164,6 +164,15 @@ def test_invalid_values_are_refused():
         create(options={"try_all": "no"})
     with raises_code("unknown-option", "try_all"):
         create(policy="ts", options={"try_all": True})
+    with raises_code("invalid-type", "try_all='False'", "true or false"):
+        create(options={"try_all": "False"})  # as of a command
+
+
+@pytest.mark.parametrize("policy", ["best", "commit-kg"])
+@pytest.mark.parametrize("option", ["try_al", "tryall"])
+def test_a_misspelt_option_is_corrected(policy, option):
+    with raises_code("unknown-option", repr(policy), "did you mean 'try_all'?", ", try_all)"):
+        create(policy=policy, options={option: False})
 
 
 def test_the_default_policy_with_flat_rows_and_no_trials_is_commit_kg():

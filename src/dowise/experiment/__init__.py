@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dowise.experiment.case import Case as Case
     from dowise.experiment.case import CaseStatus as CaseStatus
     from dowise.experiment.config import ExperimentConfig as ExperimentConfig
+    from dowise.experiment.config import option_to_json as option_to_json
     from dowise.experiment.config import problem_of as problem_of
     from dowise.experiment.evaluation import Evaluation as Evaluation
     from dowise.experiment.event import KINDS as KINDS
@@ -81,7 +82,7 @@ _NAMES = {
     "dowise.experiment.audit": ("Audit", "Finding"),
     "dowise.experiment.base": ("ExperimentBase",),
     "dowise.experiment.case": ("Case", "CaseStatus"),
-    "dowise.experiment.config": ("ExperimentConfig", "problem_of"),
+    "dowise.experiment.config": ("ExperimentConfig", "option_to_json", "problem_of"),
     "dowise.experiment.evaluation": ("Evaluation",),
     "dowise.experiment.event": (
         "DamagedEventError",

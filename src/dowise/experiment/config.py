@@ -9,9 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
+
+import numpy as np
 
 from dowise._core.codec import to_json
 from dowise._core.validation import check_flag
@@ -21,6 +24,7 @@ from dowise.policies.base import MinimalPolicy
 from dowise.policies.bayesian import BayesianPolicy
 from dowise.policies.registry import (
     best_options,
+    check_option_names,
     is_known,
     make_policy,
     policy_factory,
@@ -90,6 +94,10 @@ class ExperimentConfig:
         policy, given = resolve_policy(policy, problem, options)  # "best" may be another one later
         if is_best:
             given = _trial_option(problem, given) | given
+        if policy in _RECOMMENDED:
+            name = "best" if is_best else policy
+            names = given.keys() - _NO_OPTIONS.keys()  # which get another error
+            check_option_names(name, policy_factory(policy), sorted(names), ["try_all"])
         config = cls(
             problem,
             policy,
@@ -207,6 +215,14 @@ def _trial_option(problem: Problem, options: Mapping[str, Any]) -> dict[str, Any
     return {"try_all": len(problem.arms) <= MAX_TRIED_ARMS and not is_graph_alone}
 
 
+def _check_try_all(value: Any) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise DowiseError(
+            f"try_all={value!r} must be true or false (True or False in Python)",
+            code="invalid-type",
+        )
+
+
 def _complete_options(problem: Problem, policy: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return all options as plain data, including the defaults of the policy."""
     for name, reason in _NO_OPTIONS.items():
@@ -218,7 +234,7 @@ def _complete_options(problem: Problem, policy: str, options: dict[str, Any]) ->
     if isinstance(prior, str | Path) and not is_prior_name(prior):
         options["prior"] = read_prior(prior)
     if "try_all" in options and policy in _RECOMMENDED:
-        check_flag("try_all", options["try_all"])
+        _check_try_all(options["try_all"])
     parameters = inspect.signature(policy_factory(policy)).parameters
     defaults = {
         name: parameter.default
@@ -242,7 +258,14 @@ def _complete_options(problem: Problem, policy: str, options: dict[str, Any]) ->
 
 
 def option_to_json(name: str, value: Any) -> Any:
-    """Return the value of an option as plain data."""
+    """Return the value of an option as plain data; JSON has neither NaN nor infinity."""
+    if not _is_finite(value):
+        raise DowiseError(
+            f"{name}={value!r} must be a finite number"
+            if isinstance(value, float | np.floating)
+            else f"the option {name}={value!r} must have finite numbers only",
+            code="invalid-number",
+        )
     plain = to_json(value)
     if isinstance(plain, str) and not isinstance(value, str):
         raise DowiseError(
@@ -250,3 +273,14 @@ def option_to_json(name: str, value: Any) -> Any:
             code="invalid-type",
         )
     return plain
+
+
+def _is_finite(value: Any) -> bool:
+    """Return True if a value has no NaN or infinity, also in lists, arrays and mappings."""
+    if isinstance(value, float | np.floating):
+        return isfinite(value)
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind != "f" or bool(np.isfinite(value).all())
+    return not isinstance(value, list | tuple) or all(map(_is_finite, value))

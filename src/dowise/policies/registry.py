@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -425,16 +425,7 @@ def make_checked(
         raise DowiseError(
             f"the policy {name!r} must take a problem: {name}(problem, …)", code="invalid-policy"
         )
-    takes_any = any(x.kind is x.VAR_KEYWORD for x in parameters.values())
-    available = [x for x in parameters if x != "problem"]
-    available += [] if "floor" in available else ["floor"]
-    for option in options:
-        if option not in available and not takes_any:
-            raise DowiseError(
-                f"the policy {name!r} has no option {option!r}{suggestion(option, available)} "
-                f"(available: {', '.join(available)})",
-                code="unknown-option",
-            )
+    check_option_names(name, factory, options)
     for parameter in list(parameters.values())[1:]:  # the first is the problem
         is_open = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if parameter.default is parameter.empty and not is_open and parameter.name not in options:
@@ -453,6 +444,26 @@ def make_checked(
                 code="invalid-policy",
             )
     return policy
+
+
+def check_option_names(
+    name: str,
+    factory: Callable[..., MinimalPolicy],
+    options: Iterable[str],
+    more: Iterable[str] = (),
+) -> None:
+    """Raise `DowiseError` for an option that neither the factory takes nor `more` has."""
+    parameters = inspect.signature(factory).parameters
+    takes_any = any(x.kind is x.VAR_KEYWORD for x in parameters.values())
+    available = [x for x in parameters if x != "problem"]
+    available += [x for x in ("floor", *more) if x not in available]
+    for option in options:
+        if option not in available and not takes_any:
+            raise DowiseError(
+                f"the policy {name!r} has no option {option!r}{suggestion(option, available)} "
+                f"(available: {', '.join(available)})",
+                code="unknown-option",
+            )
 
 
 def make_with_floor(

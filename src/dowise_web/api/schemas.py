@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictInt, model_validator
 
 from dowise.errors import DowiseError
+from dowise.experiment import option_to_json
 from dowise.problem import is_prior_name
 
 MAX_BATCH_ARMS = 100_000  # listed arms times contexts: more take seconds
@@ -176,7 +177,10 @@ class NewToken(_Body):
 
 
 def keyword_options(options: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the options of a policy. Raises `DowiseError` if the prior is the path of a file."""
+    """Return the options of a policy. Raises `DowiseError` unless they can be stored as they are.
+
+    The path of a file is not a prior here.
+    """
     prior = None if options is None else options.get("prior")
     if isinstance(prior, str) and not is_prior_name(prior):
         raise DowiseError(
@@ -184,6 +188,8 @@ def keyword_options(options: dict[str, Any] | None) -> dict[str, Any] | None:
             "number, or counts by variable",
             code="invalid-type",
         )
+    for name, value in (options or {}).items():
+        option_to_json(name, value)
     return options
 
 

@@ -1,5 +1,6 @@
 """Create and revise experiments over HTTP, also with custom policies."""
 
+import json
 from contextlib import contextmanager
 
 import pytest
@@ -33,6 +34,13 @@ def test_custom_policies_loaded_by_the_operator_can_be_used(ward):
     assert client.post(f"{at}/revise", json=change).json()["policy"] == "ids"
     back = {"policy": "in-order", "reason": "no"}
     assert client.post(f"{at}/revise", json=back).json()["policy"] == "in-order"
+
+
+def test_an_option_that_is_not_a_number_is_named(ward):
+    text = json.dumps({"name": "nan", "problem": GRAPH, "options": {"floor": float("nan")}})
+    headers = {"content-type": "application/json"}
+    answer = ward.client().post("/api/experiments", content=text, headers=headers)
+    assert answer.status_code == 422 and "floor=nan" in answer.text
 
 
 @pytest.mark.slow
