@@ -25,6 +25,9 @@ class RecordUsage(JsonResult, Documented):
     reward: str = ""
     unused: dict[str, dict[str, int]] = field(default_factory=dict)
     """Number of values that could not be used in the other records, by variable and reason."""
+    arm_rewards: int = 0
+    """Number of rewards that count for each arm by itself, where a policy also learns without the
+    graph; then `unused` is what the graph could not use."""
 
     @property
     def all(self) -> int:
@@ -38,7 +41,7 @@ class RecordUsage(JsonResult, Documented):
 
     @property
     def has_no_usable_reward(self) -> bool:
-        """True if there are records, but no reward that counts."""
+        """True if there are records, but no reward that the policy, or its graph, can use."""
         lost = sum(self.unused.get(self.reward, {}).values())
         return self.all > 0 and self.used <= lost
 
@@ -64,6 +67,23 @@ class RecordUsage(JsonResult, Documented):
         for name, reasons in sorted(self.unused.items(), key=lambda item: item[0] != self.reward):
             for reason, times in reasons.items():
                 is_all = times >= self.used
-                use = "NOT USED in any of" if is_all else "not used in"
-                lost = ", so nothing is known of the arms" if name == self.reward and is_all else ""
-                yield f"{name} is {use} {pluralize(times, 'record')}: {reason}{lost}."
+                use = "NOT USED" if is_all else "not used"
+                among = "in any of" if is_all else "in"
+                lost = ""
+                if name == self.reward and self.arm_rewards:
+                    use += " by the graph"
+                elif name == self.reward and is_all:
+                    lost = ", so nothing is known of the arms"
+                yield f"{name} is {use} {among} {pluralize(times, 'record')}: {reason}{lost}."
+            if name == self.reward and self.arm_rewards:
+                yield describe_arm_rewards(self.arm_rewards)
+
+
+def describe_arm_rewards(count: int) -> str:
+    """Describe the rewards that count although the graph can't use some of them.
+
+    >>> describe_arm_rewards(300)
+    '300 rewards count for each arm by itself, without the graph.'
+    """
+    verb = "counts" if count == 1 else "count"
+    return f"{pluralize(count, 'reward')} {verb} for each arm by itself, without the graph."

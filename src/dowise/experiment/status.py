@@ -35,6 +35,7 @@ from dowise.experiment.case import Case
 from dowise.experiment.counters import PlayCounts
 from dowise.experiment.event import now
 from dowise.experiment.prior_check import PriorCheck
+from dowise.experiment.record_usage import describe_arm_rewards
 from dowise.policies.graph_free import prediction_sentence
 from dowise.policies.independent_arms import IndependentArmsBelief
 from dowise.policies.value_of_continuing import Continuing
@@ -327,6 +328,12 @@ class Status(JsonResult, Documented):
     graph_free_log_ratio: float | None = field(metadata=in_json(omit_none=True), default=None)
     """Log likelihood ratio of the predicted rewards, without the graph against with it; None if the
     graph decides alone."""
+    graph_free_rewards: Mapping[str, int] | None = field(
+        metadata=in_json(omit_none=True), default=None
+    )
+    """Number of rewards: those `seen`, those `unlearned` by the graph because other values are
+    missing, and those `of_arms`, which count for each arm by itself; None if the graph decides
+    alone."""
 
     @property
     def stopping(self) -> float:
@@ -356,7 +363,8 @@ class Status(JsonResult, Documented):
         """
         if not self.graph_free_log_ratio:
             return ""
-        return f"{prediction_sentence(self.problem, self.graph_free_log_ratio)}."
+        ratio, rewards = self.graph_free_log_ratio, self.graph_free_rewards
+        return f"{prediction_sentence(self.problem, ratio, rewards)}."
 
     def should_stop(self, tolerance: float) -> bool:
         """Return True if stopping now costs at most `tolerance` per round."""
@@ -460,7 +468,8 @@ class Status(JsonResult, Documented):
             yield self._list(self.pending, times)
         if self.incomplete:
             number = pluralize(len(self.incomplete), "decision")
-            yield Heading(f"{number} whose outcome does not count until more is told")
+            for_graph = "" if self.graph_free_rewards is None else " for the graph"
+            yield Heading(f"{number} whose outcome does not count{for_graph} until more is told")
             yield self._list(self.incomplete, {})
 
     def _list(self, cases: tuple[Case, ...], times: Mapping[int, str]) -> BulletList:
@@ -633,9 +642,14 @@ def describe_unused(status: Status) -> Iterator[str]:
         )
     for why, times in status.left_out.items():
         yield f"{pluralize(times, 'record')} left out: {why}."
+    arm_rewards = (status.graph_free_rewards or {}).get("of_arms", 0)
     for name, reasons in status.unused.items():
+        counts_by_arm = name == status.problem.reward and arm_rewards > 0
+        by_graph = " by the graph" if counts_by_arm else ""
         for why, times in reasons.items():
-            yield f"{name} was not used in {pluralize(times, 'record')}: {why}."
+            yield f"{name} was not used{by_graph} in {pluralize(times, 'record')}: {why}."
+        if counts_by_arm:
+            yield describe_arm_rewards(arm_rewards)
 
 
 def describe_graph(status: Status) -> Iterator[str]:
