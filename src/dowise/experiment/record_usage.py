@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dowise._core.codec import JsonResult
 from dowise._core.document import BulletList, Document, Documented, Paragraph, pluralize
+
+if TYPE_CHECKING:
+    from dowise.belief import Belief
 
 
 @dataclass(frozen=True)
@@ -87,3 +90,23 @@ def describe_arm_rewards(count: int) -> str:
     """
     verb = "counts" if count == 1 else "count"
     return f"{pluralize(count, 'reward')} {verb} for each arm by itself, without the graph."
+
+
+def describe_unused_values(belief: Belief) -> Iterator[str]:
+    """Describe the values that a belief could not learn from, with the reasons."""
+    for name, reasons in belief.unused.items():
+        for reason, times in reasons.items():
+            yield f"{name} was left out of {pluralize(times, 'record')}: {reason}"
+
+
+def why_no_record_counts(belief: Belief, records: int, columns: Container[str]) -> str:
+    """Describe why a belief learned nothing about the reward from a table with these columns."""
+    if not records:
+        return "There are no records: the table has no rows."
+    reward = belief.problem.reward
+    reasons = ", ".join(
+        f"{name} was not seen" if name in columns else f"the table has no column {name}"
+        for name in filter(None, belief.lacking().get(reward, {}))
+    )
+    why = reasons or "no arm needs what they tell"
+    return f"None of {pluralize(records, 'record')} could be used for {reward}: {why}."
