@@ -214,3 +214,19 @@ def test_rewards_that_nothing_can_use_teach_nothing(policy, arm):
     assert usage.arm_rewards == 0
     assert "Y is NOT USED in any of 30 records" in str(usage)
     assert "so nothing is known of the arms" in str(usage)
+
+
+def test_the_value_of_more_rounds_agrees_with_the_loss_of_stopping():
+    """It comes from the graph alone, which may be wrong or have learned nothing."""
+    experiment = Experiment.create(MemoryStorage(), "ward", PROBLEM, seed=1)
+    status = experiment.status(evidence=False, rounds=5)
+    assert status.graph_free_weight == pytest.approx(0.05)
+    assert "worked out from the graph alone, whose probability is 0.95" in str(status)
+    assert "No further experiment" not in str(status)
+    records = without_mediators("do(X1=1)")
+    experiment.import_records(records | {"Y": ["1"] * 30})
+    status = experiment.status(evidence=False, rounds=5)
+    assert status.graph_free_weight > 0.99
+    assert "What 5 more rounds would gain is not shown" in str(status)
+    assert "No further experiment can gain more than that" in str(status)
+    assert "are expected to gain" not in str(status) and "At most" not in str(status)

@@ -48,6 +48,7 @@ MAX_CONTEXTS = 64
 
 MAX_SHOWN_CONTEXTS, MAX_SHOWN_ARMS, MAX_SHOWN_DECISIONS = 8, 12, 10  # in documents
 MAX_NAMED_ARMS = 3  # of those that tie
+MIN_WEIGHT = 0.01  # of the hypothesis without the graph, below which it hardly matters
 
 ASSUMPTION = "assumption only"
 ASSUMPTION_NOTE = (
@@ -328,6 +329,8 @@ class Status(JsonResult, Documented):
     graph_free_log_ratio: float | None = field(metadata=in_json(omit_none=True), default=None)
     """Log likelihood ratio of the predicted rewards, without the graph against with it; None if the
     graph decides alone."""
+    graph_free_weight: float | None = field(metadata=in_json(omit_none=True), default=None)
+    """Probability of the hypothesis without the graph; None if the graph decides alone."""
     graph_free_rewards: Mapping[str, int] | None = field(
         metadata=in_json(omit_none=True), default=None
     )
@@ -578,8 +581,9 @@ def describe_stopping(status: Status, has_more: bool = False) -> str:
     """Describe what stopping now costs; `has_more` if the value of more rounds follows."""
     over = f", {_average(status)}" if len(status.contexts) > 1 else ""
     text = f"If you stop now, expect to lose {format_number(status.stopping)} per round{over}."
-    if has_more and status.problem.context:
-        return text  # the most that could be gained follows, over other contexts
+    weight = status.graph_free_weight or 0.0
+    if has_more and weight <= 0.5 and (status.problem.context or weight >= MIN_WEIGHT):
+        return text  # the most that could be gained follows, of other contexts or the graph alone
     return f"{text} No further experiment can gain more than that."
 
 
@@ -588,7 +592,14 @@ def describe_continuing(status: Status) -> Iterator[str]:
     continuing = status.continuing
     if continuing is None:
         return
-    rounds = continuing.rounds
+    rounds, weight = continuing.rounds, status.graph_free_weight or 0.0
+    if weight > 0.5:
+        yield (
+            f"What {pluralize(rounds, 'more round')} would gain is not shown: it can only be "
+            "worked out from the graph, and the hypothesis without the graph, which the loss of "
+            f"stopping includes, has a probability of {weight:.2f}."
+        )
+        return
     if not continuing.explore:
         yield (
             f"Experimenting in the next {pluralize(rounds, 'round')} is not expected to gain "
@@ -609,13 +620,21 @@ def describe_continuing(status: Status) -> Iterator[str]:
             f"This assumes that {continuing.policy} chooses the arms from now on, because it is "
             f"quick to simulate; the experiment itself continues with {status.policy}."
         )
+    reasons = []
     if status.problem.context:
-        yield (
-            f"At most {format_number(continuing.limit)} could be gained, "
-            f"{format_number(continuing.limit / rounds)} per round. This is averaged over the "
-            f"contexts to be expected, but the loss of stopping is {_average(status)}, so the two "
-            "may differ."
+        reasons.append(
+            "This is averaged over the contexts to be expected, but the loss of stopping is "
+            f"{_average(status)}, so the two may differ."
         )
+    if weight >= MIN_WEIGHT:
+        reasons.append(
+            f"It is worked out from the graph alone, whose probability is {1 - weight:.2f}, but "
+            "the loss of stopping includes the hypothesis without the graph, so the two may differ."
+        )
+    if reasons:
+        limit, per_round = continuing.limit, continuing.limit / rounds
+        gain = f"{format_number(limit)} could be gained, {format_number(per_round)} per round"
+        yield f"At most {gain}. {' '.join(reasons)}"
 
 
 def _average(status: Status) -> str:

@@ -29,6 +29,7 @@ from dowise.experiment.read_model import (
     LearnedState,
     continuation_value,
     evidence_seconds,
+    graph_free_weight_of,
     graph_of,
     log_ratio_of,
     prior_of,
@@ -283,6 +284,7 @@ class StateView(ExperimentQueries):
             continuing=continuing,
             prior_check=prior_check,
             graph_free_log_ratio=log_ratio_of(belief),
+            graph_free_weight=graph_free_weight_of(belief),
             graph_free_rewards=reward_counts_of(belief),
         )
 
