@@ -491,8 +491,11 @@ class Status(JsonResult, Documented):
         return pandas.DataFrame(self.rows())
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per context and arm: the context, arm, mean, low, high, best, plays."""
-        names = ("mean", "low", "high", "best", "plays")
+        """Return a row per context and arm.
+
+        Columns are the context, arm, mean, low, high, best, plays and is_assumption.
+        """
+        names = ("mean", "low", "high", "best", "plays", "is_assumption")
         return [
             {
                 **({} if self.is_one_context else summary.context),
