@@ -261,13 +261,14 @@ def test_new_with_bad_rows_creates_nothing(cli):
 
 def test_records_that_are_not_used_are_reported(cli):
     cli.write("past.csv", "Age,Dose,Recovery\n1,low,1\n0,low,0\n")
-    warning = "Recovery is NOT USED in any of 2 records: Frailty was not seen"
+    warning = "Recovery is NOT USED by the graph in any of 2 records: Frailty was not seen"
     assert cli.create("--data", "past.csv")["notes"][0].startswith(warning)
     assert warning in cli.run_text("new", "other.db", "ward.toml", "--data", "past.csv")
     cli.write("some.csv", "Age,Dose,Frailty,Recovery\n1,low,1,1\n1,low,,1\n,,,\n")
     notes = cli.run_json("import", "ward.db", "some.csv")["notes"]
     assert notes[0].startswith("1 record left out: the outcome has no value for Age: ")
-    assert notes[1] == "Recovery is not used in 3 records: Frailty was not seen."
+    assert notes[1] == "Recovery is not used by the graph in 3 records: Frailty was not seen."
+    assert notes[2] == "4 rewards count for each arm by itself, without the graph."
 
 
 def test_import_shows_progress_on_a_terminal_only(cli, monkeypatch):

@@ -175,3 +175,58 @@ def test_an_exploring_play_is_not_repeated_although_a_part_of_it_was_told():
         experiment.tell(decision.id, told)
         arms.add(decision.arm)
     assert len(arms) == 4
+
+
+def without_mediators(arm):
+    """Thirty records that lack what the graph needs to learn from their reward."""
+    rewards = [str(i % 2) for i in range(30)]
+    return {"arm": [arm] * 30, "C": ["1"] * 30, "Y": rewards}
+
+
+def test_rewards_that_the_graph_cannot_use_count_for_each_arm():
+    experiment = Experiment.create(MemoryStorage(), "ward", PROBLEM, seed=1)
+    experiment.import_records(without_mediators("do(X1=1)"))
+    usage, status = experiment.counted(), experiment.status(evidence=False)
+    assert usage.has_no_usable_reward and usage.arm_rewards == 30
+    text = str(usage)
+    assert "Y is NOT USED by the graph in any of 30 records" in text
+    assert "30 rewards count for each arm by itself" in text and "nothing is known" not in text
+    assert "Y was not used by the graph in 30 records" in str(status)
+    assert status.graph_free_rewards == {"seen": 30, "unlearned": 30, "of_arms": 30}
+    assert "the graph could not learn from 30 of 30 rewards" in status.prediction
+    decision = experiment.ask({"C": "1"})
+    explanation = experiment.explain(decision.id)
+    assert status.prediction in explanation.sentences()
+    again = Explanation.from_dict(explanation.as_dict(), PROBLEM)
+    assert again.sentences() == explanation.sentences()
+    assert Status.from_dict(status.as_dict(), PROBLEM).prediction == status.prediction
+    experiment.tell(decision.id, {"Y": 1})
+    (line,) = experiment.idle(decision.id)
+    assert line.startswith("Y does not count yet for the graph: ")
+
+
+@pytest.mark.parametrize(("policy", "arm"), [("ids", "do(X1=1)"), ("best", "do(X1=1, X2=0)")])
+def test_rewards_that_nothing_can_use_teach_nothing(policy, arm):
+    """The graph alone decides, or the intervention is not an arm."""
+    experiment = Experiment.create(MemoryStorage(), "ward", PROBLEM, policy, seed=1)
+    experiment.import_records(without_mediators(arm))
+    usage = experiment.counted()
+    assert usage.arm_rewards == 0
+    assert "Y is NOT USED in any of 30 records" in str(usage)
+    assert "so nothing is known of the arms" in str(usage)
+
+
+def test_the_value_of_more_rounds_agrees_with_the_loss_of_stopping():
+    """It comes from the graph alone, which may be wrong or have learned nothing."""
+    experiment = Experiment.create(MemoryStorage(), "ward", PROBLEM, seed=1)
+    status = experiment.status(evidence=False, rounds=5)
+    assert status.graph_free_weight == pytest.approx(0.05)
+    assert "worked out from the graph alone, whose probability is 0.95" in str(status)
+    assert "No further experiment" not in str(status)
+    records = without_mediators("do(X1=1)")
+    experiment.import_records(records | {"Y": ["1"] * 30})
+    status = experiment.status(evidence=False, rounds=5)
+    assert status.graph_free_weight > 0.99
+    assert "What 5 more rounds would gain is not shown" in str(status)
+    assert "No further experiment can gain more than that" in str(status)
+    assert "are expected to gain" not in str(status) and "At most" not in str(status)

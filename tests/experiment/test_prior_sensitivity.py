@@ -151,3 +151,8 @@ def test_invalid_arguments_are_refused(tmp_path):
         sensitivity("task1", tmp_path / "none.csv")
     with raises_code("unknown-variable", "Q"):
         sensitivity("task1", {"Q": [1]})
+
+
+def test_the_heading_of_a_problem_without_a_name():
+    text = str(sensitivity(Problem("X -> Y", "Y")))
+    assert text.startswith("The arms under several priors\n")

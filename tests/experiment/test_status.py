@@ -40,7 +40,7 @@ def test_numbers_of_two_coins_are_those_of_beta_distributions():
     assert status.expected_regret_of_stopping == status.stopping > 0
     assert arms.leader == 1 and arms.plays.tolist() == [3, 4]
     assert status.is_one_context and arms.context == {}
-    assert [*status.rows()[0]] == ["arm", "mean", "low", "high", "best", "plays"]
+    assert [*status.rows()[0]] == ["arm", "mean", "low", "high", "best", "plays", "is_assumption"]
 
 
 def test_units_of_the_user_and_smaller_is_better():
@@ -68,7 +68,10 @@ def test_each_context_has_its_own_summary():
     assert sum(arms.weight for arms in status.contexts) == pytest.approx(1)
     average = sum(arms.weight * arms.stopping for arms in status.contexts)
     assert status.stopping == pytest.approx(average)
-    table, columns = status.frame(), ["arm", "mean", "low", "high", "best", "plays"]
+    table, columns = (
+        status.frame(),
+        ["arm", "mean", "low", "high", "best", "plays", "is_assumption"],
+    )
     assert [*table.columns] == ["C", *columns]
     assert len(table) == 2 * len(experiment.problem.arms)
     assert [*experiment.status({"C": 1}).frame().columns] == columns

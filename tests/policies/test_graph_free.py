@@ -173,6 +173,10 @@ def test_other_gains_need_the_graph():
 )
 def test_the_sentence_states_the_ratio_without_the_prior(log_ratio, sentence):
     assert prediction_sentence(THREE_VALUES, log_ratio) == sentence
+    rewards = {"seen": 30, "unlearned": 20, "of_arms": 29}
+    more = ", but the graph could not learn from 20 of 30 rewards, because other values are missing"
+    assert prediction_sentence(THREE_VALUES, log_ratio, rewards) == sentence + more
+    assert prediction_sentence(THREE_VALUES, log_ratio, rewards | {"unlearned": 0}) == sentence
 
 
 # -- mixture ----------------------------------------------------------------------------------

@@ -413,11 +413,12 @@ def _evidence_blocks(
 ) -> Iterator[Block]:
     """Yield the alarm, missing and doubtful edges, and what was left out."""
     from dowise.belief.evidence import describe_bayes_factor
+    from dowise.experiment.record_usage import describe_unused_values, why_no_record_counts
 
     priors, chances = belief.problem.edge_priors, belief.edges()
     used, records = _used_records(belief), evidence.records
     if not used:
-        yield Paragraph(_why_no_record_was_used(belief, records, columns), "strong")
+        yield Paragraph(why_no_record_counts(belief, records, columns), "strong")
     if favoured := _favoured_edges(belief):
         edges = ", ".join(
             f"{edge} ({priors[edge]:.2f} before, {chances[edge]:.2f} now)" for edge in favoured
@@ -451,22 +452,6 @@ def _evidence_blocks(
             right=("before", "now"),
         )
     yield Heading(pluralize(records, "record"))
-    unused = tuple(
-        f"{name} was left out of {pluralize(times, 'record')}: {reason}"
-        for name, reasons in belief.unused.items()
-        for reason, times in reasons.items()
-    )
+    unused = tuple(describe_unused_values(belief))
     if unused or records:
         yield BulletList(unused or ("used whole",))
-
-
-def _why_no_record_was_used(belief: Belief, records: int, columns: Container[str]) -> str:
-    if not records:
-        return "There are no records: the table has no rows."
-    reward = belief.problem.reward
-    reasons = ", ".join(
-        f"{name} was not seen" if name in columns else f"the table has no column {name}"
-        for name in filter(None, belief.lacking().get(reward, {}))
-    )
-    why = reasons or "no arm needs what they tell"
-    return f"None of {pluralize(records, 'record')} could be used for {reward}: {why}."

@@ -160,6 +160,11 @@ class ExperimentConfig:
         """True if every arm is played once before the policy chooses."""
         return self.policy in _RECOMMENDED and self.options.get("try_all") is True
 
+    @property
+    def weighs_graph(self) -> bool:
+        """True if the policy weighs the graph against the graph-free hypothesis."""
+        return is_bayesian(self.policy) and self.options.get("graph_free_prior", 0.0) > 0
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the journal."""
         return {

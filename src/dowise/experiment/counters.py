@@ -98,21 +98,21 @@ class UnusedValues:
             any(name in case.values for name in missing) for missing in self.of(case).values()
         )
 
-    def describe(self, case: Case) -> list[str]:
-        """Describe the values that do not count, and whether they still may."""
+    def describe(self, case: Case, weighs_graph: bool = False) -> list[str]:
+        """Describe the values that do not count, and whether they still may.
+
+        If the policy weighs the graph against arms by themselves, those learn from the reward.
+        """
         lines = []
         for name, missing in self.of(case).items():
             lost = [other for other in missing if other in case.values]
+            for_graph = " for the graph" * (weighs_graph and name == self._problem.reward)
             if lost or case.status == "withdrawn":
                 names = " and ".join(lost or missing)
-                lines.append(
-                    f"{name} does not count: it depends on {names}, which will not be known"
-                )
+                count, why = "does not count", f"{names}, which will not be known"
             else:
-                names = " and ".join(missing)
-                lines.append(
-                    f"{name} does not count yet: it depends on {names}, which was not told"
-                )
+                count, why = "does not count yet", f"{' and '.join(missing)}, which was not told"
+            lines.append(f"{name} {count}{for_graph}: it depends on {why}")
         return lines
 
     def times(self, cases: Iterable[Case]) -> Counter[tuple[str, str]]:

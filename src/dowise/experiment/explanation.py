@@ -60,6 +60,8 @@ class Explanation(JsonResult, Documented):
     graph_free_log_ratio: float | None = None
     """Log likelihood ratio of the rewards predicted until then, without the graph against with it;
     None if the graph decides alone."""
+    graph_free_rewards: Mapping[str, int] | None = None
+    """Number of rewards until then, as in `Status`."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return for each arm its probability, and what it was expected to earn, cost and teach.
@@ -141,8 +143,8 @@ class Explanation(JsonResult, Documented):
                 f"{len(decision.allowed)} of {pluralize(len(self.then.arms), 'arm')} were allowed."
             )
         if self.graph_free_log_ratio:
-            problem = decision.problem
-            lines.append(f"{prediction_sentence(problem, self.graph_free_log_ratio)}.")
+            ratio, rewards = self.graph_free_log_ratio, self.graph_free_rewards
+            lines.append(f"{prediction_sentence(decision.problem, ratio, rewards)}.")
         if decision.imagined:
             lines.append(
                 "It is part of a batch: the policy imagined outcomes of "
@@ -222,6 +224,8 @@ class Explanation(JsonResult, Documented):
         )
         if self.graph_free_log_ratio is not None:
             data["graph_free_log_ratio"] = self.graph_free_log_ratio
+        if self.graph_free_rewards is not None:
+            data["graph_free_rewards"] = to_json(self.graph_free_rewards)
         return data
 
     @classmethod
@@ -238,6 +242,7 @@ class Explanation(JsonResult, Documented):
             then=ArmSummary.from_dict(data["then"], problem),
             is_complete=known["complete"],
             graph_free_log_ratio=data.get("graph_free_log_ratio"),
+            graph_free_rewards=data.get("graph_free_rewards"),
         )
 
 

@@ -7,7 +7,7 @@ the data, the records have not decided yet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -31,6 +31,7 @@ from dowise._core.types import IntArray
 from dowise.belief import Belief
 from dowise.belief.belief import no_reward_note
 from dowise.errors import DowiseError, join_names, type_name
+from dowise.experiment.record_usage import describe_unused_values, why_no_record_counts
 from dowise.experiment.status import (
     LEVEL,
     MAX_SHOWN_ARMS,
@@ -131,17 +132,19 @@ class Sensitivity(Documented):
         return Document(tuple(self._blocks()))
 
     def _blocks(self) -> Iterator[Block]:
-        yield Heading(f"{self.problem.name or 'The problem'}: the arms under several priors")
+        name = self.problem.name
+        title = "the arms under several priors"
+        yield Heading(f"{name}: {title}" if name else title.capitalize())
+        if self.notes:
+            yield BulletList(self.notes)
         for i, arms in enumerate(self.before[0].contexts):
             if arms.context:
                 yield Heading(context_text(arms))
             yield from self._stage_blocks(i, self.before, "Before any data")
-            if self.records is not None:
+            if self.records:
                 after = f"After {pluralize(self.records, 'record')}"
                 yield from self._stage_blocks(i, self.after, after)
         yield Paragraph(_EXPLANATION, "muted")
-        if self.notes:
-            yield BulletList(self.notes)
 
     def _stage_blocks(
         self, context: int, stage: tuple[PriorSummary, ...], when: str
@@ -154,6 +157,7 @@ class Sensitivity(Documented):
         order = list(range(len(self.problem.arms)))
         if len(order) > MAX_SHOWN_ARMS:
             order = sorted(sorted(order, key=lambda i: (-likely[i], i))[:MAX_SHOWN_ARMS])
+        marks = [len(arms.leaders) < len(arms.arms) for arms in summaries]
         rows = [
             (
                 str(arms.arms[i]) if arms is summaries[0] else "",
@@ -161,11 +165,12 @@ class Sensitivity(Documented):
                 format_number(arms.mean[i]),
                 f"{format_number(arms.low[i])} to {format_number(arms.high[i])}",
                 f"{arms.best[i]:.2f}",
+                *["recommended" if is_marked and i in arms.leaders else ""] * any(marks),
             )
             for i in order
-            for summary, arms in zip(stage, summaries, strict=True)
+            for summary, arms, is_marked in zip(stage, summaries, marks, strict=True)
         ]
-        columns = ("arm", "prior", "mean", "90 % interval", "P(best)")
+        columns = ("arm", "prior", "mean", "90 % interval", "P(best)", *[""] * any(marks))
         yield Table(columns, tuple(rows), right=("mean", "P(best)"))
         if len(order) < len(self.problem.arms):
             hidden = pluralize(len(self.problem.arms) - len(order), "arm")
@@ -246,7 +251,10 @@ def sensitivity(
             code="invalid-type",
         )
     codes = None if context is None else [problem.context_codes(context)]
-    records = None if data is None else _read_records(problem, data)
+    columns: Container[str] = problem.domains
+    records = None
+    if data is not None:
+        records, columns = _read_records(problem, data)
     by_name = dict[str, KnownPrior]()
     for prior in (prior_from_user(problem, prior) for prior in priors):
         if prior not in by_name.values():
@@ -266,10 +274,15 @@ def sensitivity(
     before = _summaries(beliefs, codes, None)
     after: tuple[PriorSummary, ...] = ()
     if records is not None:
-        notes += no_reward_note(records)
         for belief in beliefs.values():
             belief.learn_many(records)
         after = _summaries(beliefs, codes, records)
+        belief = next(iter(beliefs.values()))  # all of them use the same records
+        if belief.times_learned()[problem.reward]:
+            notes += (f"{line}." for line in describe_unused_values(belief))
+        else:
+            lines = no_reward_note(records)
+            notes += lines or [why_no_record_counts(belief, len(records), columns)]
     count = None if records is None else len(records)
     return Sensitivity(problem, count, before, after, tuple(notes))
 
@@ -282,12 +295,13 @@ def _name_of(prior: KnownPrior, taken: Iterable[str]) -> str:
     return "flat" if prior == 1 else str(prior)
 
 
-def _read_records(problem: Problem, data: Any) -> RecordBatch:
+def _read_records(problem: Problem, data: Any) -> tuple[RecordBatch, Container[str]]:
+    """Return the records, and the variables that are columns of their table, if it is a file."""
     if not isinstance(data, str | Path):
-        return problem.records(data)
+        return problem.records(data), problem.domains
     table = read_table(data, problem)
     with prefix_errors(data):
-        return problem.records(table)
+        return problem.records(table), {*table.sources.variables}
 
 
 def _contexts_to_show(problem: Problem, records: RecordBatch | None) -> list[Codes]:

@@ -90,6 +90,16 @@ def log_ratio_of(belief: Belief) -> float | None:
     return belief.log_ratio if isinstance(belief, MixtureBelief) else None
 
 
+def graph_free_weight_of(belief: Belief) -> float | None:
+    """Return the probability of the graph-free hypothesis; None if the graph decides alone."""
+    return belief.weight if isinstance(belief, MixtureBelief) else None
+
+
+def reward_counts_of(belief: Belief) -> dict[str, int] | None:
+    """Return the numbers of rewards by what they teach; None if the graph decides alone."""
+    return belief.reward_counts() if isinstance(belief, MixtureBelief) else None
+
+
 class MonitorPolicy(BayesianPolicy):
     """Policy that never decides: a `Monitor` follows the records that a belief would learn."""
 

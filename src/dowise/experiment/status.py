@@ -35,6 +35,7 @@ from dowise.experiment.case import Case
 from dowise.experiment.counters import PlayCounts
 from dowise.experiment.event import now
 from dowise.experiment.prior_check import PriorCheck
+from dowise.experiment.record_usage import describe_arm_rewards
 from dowise.policies.graph_free import prediction_sentence
 from dowise.policies.independent_arms import IndependentArmsBelief
 from dowise.policies.value_of_continuing import Continuing
@@ -47,6 +48,7 @@ MAX_CONTEXTS = 64
 
 MAX_SHOWN_CONTEXTS, MAX_SHOWN_ARMS, MAX_SHOWN_DECISIONS = 8, 12, 10  # in documents
 MAX_NAMED_ARMS = 3  # of those that tie
+MIN_WEIGHT = 0.01  # of the hypothesis without the graph, below which it hardly matters
 
 ASSUMPTION = "assumption only"
 ASSUMPTION_NOTE = (
@@ -327,6 +329,14 @@ class Status(JsonResult, Documented):
     graph_free_log_ratio: float | None = field(metadata=in_json(omit_none=True), default=None)
     """Log likelihood ratio of the predicted rewards, without the graph against with it; None if the
     graph decides alone."""
+    graph_free_weight: float | None = field(metadata=in_json(omit_none=True), default=None)
+    """Probability of the hypothesis without the graph; None if the graph decides alone."""
+    graph_free_rewards: Mapping[str, int] | None = field(
+        metadata=in_json(omit_none=True), default=None
+    )
+    """Number of rewards: those `seen`, those `unlearned` by the graph because other values are
+    missing, and those `of_arms`, which count for each arm by itself; None if the graph decides
+    alone."""
 
     @property
     def stopping(self) -> float:
@@ -356,7 +366,8 @@ class Status(JsonResult, Documented):
         """
         if not self.graph_free_log_ratio:
             return ""
-        return f"{prediction_sentence(self.problem, self.graph_free_log_ratio)}."
+        ratio, rewards = self.graph_free_log_ratio, self.graph_free_rewards
+        return f"{prediction_sentence(self.problem, ratio, rewards)}."
 
     def should_stop(self, tolerance: float) -> bool:
         """Return True if stopping now costs at most `tolerance` per round."""
@@ -460,7 +471,8 @@ class Status(JsonResult, Documented):
             yield self._list(self.pending, times)
         if self.incomplete:
             number = pluralize(len(self.incomplete), "decision")
-            yield Heading(f"{number} whose outcome does not count until more is told")
+            for_graph = "" if self.graph_free_rewards is None else " for the graph"
+            yield Heading(f"{number} whose outcome does not count{for_graph} until more is told")
             yield self._list(self.incomplete, {})
 
     def _list(self, cases: tuple[Case, ...], times: Mapping[int, str]) -> BulletList:
@@ -479,8 +491,11 @@ class Status(JsonResult, Documented):
         return pandas.DataFrame(self.rows())
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per context and arm: the context, arm, mean, low, high, best, plays."""
-        names = ("mean", "low", "high", "best", "plays")
+        """Return a row per context and arm.
+
+        Columns are the context, arm, mean, low, high, best, plays and is_assumption.
+        """
+        names = ("mean", "low", "high", "best", "plays", "is_assumption")
         return [
             {
                 **({} if self.is_one_context else summary.context),
@@ -569,8 +584,9 @@ def describe_stopping(status: Status, has_more: bool = False) -> str:
     """Describe what stopping now costs; `has_more` if the value of more rounds follows."""
     over = f", {_average(status)}" if len(status.contexts) > 1 else ""
     text = f"If you stop now, expect to lose {format_number(status.stopping)} per round{over}."
-    if has_more and status.problem.context:
-        return text  # the most that could be gained follows, over other contexts
+    weight = status.graph_free_weight or 0.0
+    if has_more and weight <= 0.5 and (status.problem.context or weight >= MIN_WEIGHT):
+        return text  # the most that could be gained follows, of other contexts or the graph alone
     return f"{text} No further experiment can gain more than that."
 
 
@@ -579,7 +595,14 @@ def describe_continuing(status: Status) -> Iterator[str]:
     continuing = status.continuing
     if continuing is None:
         return
-    rounds = continuing.rounds
+    rounds, weight = continuing.rounds, status.graph_free_weight or 0.0
+    if weight > 0.5:
+        yield (
+            f"What {pluralize(rounds, 'more round')} would gain is not shown: it can only be "
+            "worked out from the graph, and the hypothesis without the graph, which the loss of "
+            f"stopping includes, has a probability of {weight:.2f}."
+        )
+        return
     if not continuing.explore:
         yield (
             f"Experimenting in the next {pluralize(rounds, 'round')} is not expected to gain "
@@ -600,13 +623,21 @@ def describe_continuing(status: Status) -> Iterator[str]:
             f"This assumes that {continuing.policy} chooses the arms from now on, because it is "
             f"quick to simulate; the experiment itself continues with {status.policy}."
         )
+    reasons = []
     if status.problem.context:
-        yield (
-            f"At most {format_number(continuing.limit)} could be gained, "
-            f"{format_number(continuing.limit / rounds)} per round. This is averaged over the "
-            f"contexts to be expected, but the loss of stopping is {_average(status)}, so the two "
-            "may differ."
+        reasons.append(
+            "This is averaged over the contexts to be expected, but the loss of stopping is "
+            f"{_average(status)}, so the two may differ."
         )
+    if weight >= MIN_WEIGHT:
+        reasons.append(
+            f"It is worked out from the graph alone, whose probability is {1 - weight:.2f}, but "
+            "the loss of stopping includes the hypothesis without the graph, so the two may differ."
+        )
+    if reasons:
+        limit, per_round = continuing.limit, continuing.limit / rounds
+        gain = f"{format_number(limit)} could be gained, {format_number(per_round)} per round"
+        yield f"At most {gain}. {' '.join(reasons)}"
 
 
 def _average(status: Status) -> str:
@@ -633,9 +664,14 @@ def describe_unused(status: Status) -> Iterator[str]:
         )
     for why, times in status.left_out.items():
         yield f"{pluralize(times, 'record')} left out: {why}."
+    arm_rewards = (status.graph_free_rewards or {}).get("of_arms", 0)
     for name, reasons in status.unused.items():
+        counts_by_arm = name == status.problem.reward and arm_rewards > 0
+        by_graph = " by the graph" if counts_by_arm else ""
         for why, times in reasons.items():
-            yield f"{name} was not used in {pluralize(times, 'record')}: {why}."
+            yield f"{name} was not used{by_graph} in {pluralize(times, 'record')}: {why}."
+        if counts_by_arm:
+            yield describe_arm_rewards(arm_rewards)
 
 
 def describe_graph(status: Status) -> Iterator[str]:

@@ -29,10 +29,12 @@ from dowise.experiment.read_model import (
     LearnedState,
     continuation_value,
     evidence_seconds,
+    graph_free_weight_of,
     graph_of,
     log_ratio_of,
     prior_of,
     read_policy,
+    reward_counts_of,
 )
 from dowise.experiment.record_export import export_table
 from dowise.experiment.record_usage import RecordUsage
@@ -239,7 +241,9 @@ class StateView(ExperimentQueries):
         reason = exclusion_reason(case, config)
         if reason is not None:
             return [f"Nothing is learned from it: {reason}"]
-        return UnusedValues(config.problem).describe(case) if _learns_from_all(config) else []
+        if not _learns_from_all(config):
+            return []
+        return UnusedValues(config.problem).describe(case, config.weighs_graph)
 
     def events(self, after: int = 0, upto: int | None = None) -> list[Event]:
         last = self.head.number if upto is None else min(upto, self.head.number)
@@ -280,6 +284,8 @@ class StateView(ExperimentQueries):
             continuing=continuing,
             prior_check=prior_check,
             graph_free_log_ratio=log_ratio_of(belief),
+            graph_free_weight=graph_free_weight_of(belief),
+            graph_free_rewards=reward_counts_of(belief),
         )
 
     def judged(self, evidence: bool | None = None) -> tuple[Belief, Evidence | None, str]:
@@ -291,12 +297,14 @@ class StateView(ExperimentQueries):
         return value_of_continuing(graph_of(self._learned.belief), rounds, worlds)
 
     def counted(self) -> RecordUsage:
+        rewards = reward_counts_of(self._learned.belief)
         return RecordUsage(
             self._totals.ended_with_values,
             self._state.imported,
             {**self._learned.left_out},
             self.problem.reward,
             self._unused() if _learns_from_all(self.config) else {},
+            rewards["of_arms"] if rewards else 0,
         )
 
     def history(
@@ -332,6 +340,7 @@ class StateView(ExperimentQueries):
             imported=past.imported,
             then=summary,
             graph_free_log_ratio=log_ratio_of(belief),
+            graph_free_rewards=reward_counts_of(belief),
             is_complete=event.payload["known"]["cases"] == past.digest(),
         )
 

@@ -20,12 +20,12 @@ so that the same sequence always gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dowise._core.document import format_number
+from dowise._core.document import format_number, pluralize
 from dowise._core.kernels import lazy_kernels
 from dowise._core.rng import Random, generator
 from dowise._core.types import FloatArray, IntArray
@@ -265,6 +265,21 @@ class MixtureBelief(Belief):
 
     # -- queries ------------------------------------------------------------------------------
 
+    def reward_counts(self) -> dict[str, int]:
+        """Return the number of rewards, by what they teach.
+
+        `seen` has all that the graph may learn from, `unlearned` those of them that it can't use
+        because other values are missing, and `of_arms` those that count for each arm by itself.
+        """
+        reward = self.problem.reward
+        lacking = self.lacking().get(reward, {})
+        unlearned = sum(times for other, times in lacking.items() if other not in ("", reward))
+        return {
+            "seen": self.times_learned()[reward] + unlearned,
+            "unlearned": unlearned,
+            "of_arms": sum(int(known.counts.sum()) for known in self.rewards.by_context.values()),
+        }
+
     def mean_distributions(self, context: Context = None) -> FloatArray:
         """Return P(Y = y | do(arm), c) on average over both hypotheses: (arms, values of Y)."""
         codes, weight = self.problem.context_codes(context), self.weight
@@ -316,23 +331,34 @@ class MixtureBelief(Belief):
         return f"<MixtureBelief about {self.problem!r}>"
 
 
-def prediction_sentence(problem: Problem, log_ratio: float) -> str:
+def prediction_sentence(
+    problem: Problem, log_ratio: float, rewards: Mapping[str, int] | None = None
+) -> str:
     """Return a sentence on whether the graph helps to predict the reward.
 
     `log_ratio` is the log likelihood ratio of all predictions, without the graph against with it.
+    `rewards` are the `reward_counts`: a graph that could not learn from rewards predicts badly.
 
     >>> from dowise.problem import load_problem
     >>> prediction_sentence(load_problem("task1"), -3.69)
     'Y is predicted better with the graph than without it, 40 to 1'
     """
     ratio = float(np.exp(min(abs(log_ratio), 100.0)))
+    but = ""
+    if rewards and rewards["unlearned"]:
+        but = (
+            f", but the graph could not learn from {rewards['unlearned']:,} of "
+            f"{pluralize(rewards['seen'], 'reward')}, because other values are missing"
+        )
     if ratio < 1.5:
-        return f"{problem.reward} is predicted equally well with and without the graph"
+        return f"{problem.reward} is predicted equally well with and without the graph{but}"
     rounded = float(f"{ratio:.2g}")
     odds = f"more than {MAX_ODDS:,.0f}" if ratio > MAX_ODDS else format_number(rounded)
     if log_ratio < 0:
-        return f"{problem.reward} is predicted better with the graph than without it, {odds} to 1"
-    return f"{problem.reward} is predicted better without the graph than with it, {odds} to 1"
+        return (
+            f"{problem.reward} is predicted better with the graph than without it, {odds} to 1{but}"
+        )
+    return f"{problem.reward} is predicted better without the graph than with it, {odds} to 1{but}"
 
 
 def _joined(parts: list[Draws]) -> Draws:
