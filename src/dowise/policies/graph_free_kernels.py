@@ -8,7 +8,8 @@ import numpy as np
 
 from dowise._core.kernels import kernel
 from dowise.belief.draw_kernels import count_record, mean_results
-from dowise.belief.pooled_kernels import NAT, log_in_nats
+from dowise.belief.pooled_kernels import log_in_nats
+from dowise.belief.pooling import NAT
 from dowise.belief.variates import exp64
 
 _LEAST = 1e-9  # smallest predicted probability: rounding of sums in the circuit
