@@ -190,7 +190,7 @@ class ExperimentQueries(ABC):
         >>> experiment = Experiment.create(MemoryStorage(), "ward", "task1", seed=1)
         >>> case = experiment.tell(experiment.ask().id, {"Y": 1})
         >>> experiment.idle(case.id)
-        ['Y does not count yet: it depends on Z, which was not told']
+        ['Y does not count yet for the graph: it depends on Z, which was not told']
         """
 
     @abstractmethod
